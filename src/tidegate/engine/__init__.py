@@ -1,0 +1,1 @@
+"""The boundary between server and engine: ports, messages, framing. Pure."""

@@ -1,0 +1,22 @@
+"""A frozen snapshot of the engine's accounts, carried with every step."""
+
+import msgspec
+
+
+class EngineGauges(msgspec.Struct, frozen=True, array_like=True):
+    """Counts at the end of a step; counters run since the engine process started."""
+
+    num_waiting: int = 0
+    num_running: int = 0
+    num_held: int = 0
+    blocks_free: int = 0
+    blocks_cached: int = 0
+    blocks_used: int = 0
+    num_steps: int = 0
+    num_preemptions: int = 0
+    num_prefill_tokens: int = 0
+    num_decode_tokens: int = 0
+    num_prompt_tokens: int = 0
+    num_cached_tokens: int = 0
+    step_s: float = 0.0
+    num_step_tokens: int = 0

@@ -1,0 +1,71 @@
+"""Every message that crosses the process boundary. A message only ever gains optional fields at its end.
+
+Server to engine: AddRequest, AbortRequest, HoldRequest, Ping.
+Engine to server: EngineReady, StepOutputs, EngineFault, Pong.
+
+After `AddRequest` each choice of the request ends in exactly one `TokenDelta` with `finish`, refusal and abort
+included; a request that the engine cannot take ends its every choice at once with `EngineFinish.FAILED`. An abort of
+something unknown or finished is ignored.
+"""
+
+import msgspec
+
+from tidegate.engine.gauges import EngineGauges
+from tidegate.inference.model_info import ModelInfo
+from tidegate.inference.output import TokenDelta
+from tidegate.inference.request import InferenceRequest
+
+PROTOCOL = 1
+
+
+class AddRequest(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    request: InferenceRequest
+
+
+class AbortRequest(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """Ends one choice, or all of them when `choice` is None."""
+
+    request_id: str
+    choice: int | None = None
+
+
+class HoldRequest(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """Stops (`held`) or resumes scheduling of a request whose reader is behind."""
+
+    request_id: str
+    held: bool
+
+
+class Ping(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    nonce: int
+
+
+class EngineReady(msgspec.Struct, frozen=True, array_like=True, tag=10):
+    """The first message on every connection, once the model is loaded."""
+
+    epoch: int
+    model: ModelInfo
+    protocol: int = PROTOCOL
+
+
+class StepOutputs(msgspec.Struct, array_like=True, tag=11):
+    """Everything that one step has for this connection, and the gauges after it."""
+
+    epoch: int
+    outputs: list[TokenDelta]
+    gauges: EngineGauges
+
+
+class EngineFault(msgspec.Struct, frozen=True, array_like=True, tag=12):
+    """The engine cannot go on and will exit."""
+
+    message: str
+
+
+class Pong(msgspec.Struct, frozen=True, array_like=True, tag=13):
+    nonce: int
+    gauges: EngineGauges
+
+
+Command = AddRequest | AbortRequest | HoldRequest | Ping
+Report = EngineReady | StepOutputs | EngineFault | Pong

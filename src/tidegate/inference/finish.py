@@ -1,0 +1,36 @@
+"""Why a choice ended: the engine's word for it, and the caller's."""
+
+from enum import IntEnum, StrEnum
+
+import msgspec
+
+
+class EngineFinish(IntEnum):
+    """Why the engine stopped generating a choice."""
+
+    EOS = 0
+    """An end-of-generation token of the model."""
+    STOP_TOKEN = 1
+    """A token of the request's `stop_token_ids`; the delta names it."""
+    LENGTH = 2
+    """The token budget or the context is used up."""
+    ABORTED = 3
+    """Somebody asked for it, or the engine gave the request up by itself."""
+    FAILED = 4
+    """This sequence cannot go on; the delta's `error` says why."""
+
+
+class FinishReason(StrEnum):
+    """Why a choice ended, in the public API's words."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    TOOL_CALLS = "tool_calls"
+    CONTENT_FILTER = "content_filter"
+
+
+class StopMatch(msgspec.Struct, frozen=True):
+    """What ended a choice with reason `stop`: a stop string or a stop token id; neither for an end token."""
+
+    text: str | None = None
+    token_id: int | None = None

@@ -1,0 +1,19 @@
+"""What an engine says about the model that it runs."""
+
+import msgspec
+
+
+class ModelInfo(msgspec.Struct, frozen=True, array_like=True):
+    """Facts of a loaded model. `max_model_len` is the longest sequence, prompt and output together, in tokens."""
+
+    vocab_size: int
+    max_model_len: int
+    eos_token_ids: tuple[int, ...]
+    max_sequences: int
+    """How many sequences may run at once."""
+    num_blocks: int
+    block_tokens: int
+    weights_digest: str
+    """Hex digest that identifies the weights."""
+    build: str
+    """Backend name and version, as in `llama_cpp 0.3.36`."""
