@@ -13,7 +13,7 @@ Float32Array = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class BackendCaps:
-    """What a backend can do, fixed for its life. `logit_tolerance` is 0.0 where results are exact under any batching."""
+    """What a backend can do, fixed for its life. `logit_tolerance` is 0.0 where batching never changes results."""
 
     vocab_size: int
     max_model_len: int

@@ -2,6 +2,8 @@
 
 import msgspec
 
+from tidegate.inference.model_info import ModelInfo
+
 
 class EngineGauges(msgspec.Struct, frozen=True, array_like=True):
     """Counts at the end of a step; counters run since the engine process started."""
@@ -20,3 +22,15 @@ class EngineGauges(msgspec.Struct, frozen=True, array_like=True):
     num_cached_tokens: int = 0
     step_s: float = 0.0
     num_step_tokens: int = 0
+
+
+class EngineStatus(msgspec.Struct, frozen=True):
+    """What the server half knows of its engine. `model` and `gauges` are the last ones heard."""
+
+    is_ready: bool
+    epoch: int
+    num_restarts: int
+    num_stale_outputs: int
+    gauges: EngineGauges
+    model: ModelInfo | None
+    process_id: int | None = None

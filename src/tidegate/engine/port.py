@@ -2,9 +2,8 @@
 
 from typing import Protocol
 
-from tidegate.engine.gauges import EngineGauges
+from tidegate.engine.gauges import EngineStatus
 from tidegate.errors import ServeError
-from tidegate.inference.model_info import ModelInfo
 from tidegate.inference.output import TokenDelta
 from tidegate.inference.request import InferenceRequest
 
@@ -42,28 +41,6 @@ class Engine(Protocol):
         """Stops or resumes scheduling of a request whose reader is behind."""
         ...
 
-    def statistics(self) -> "EngineStatus": 
+    def statistics(self) -> EngineStatus:
         """Returns a snapshot for readiness, metrics and people."""
         ...
-
-
-class EngineStatus(Protocol):
-    """What `Engine.statistics` returns."""
-
-    @property
-    def is_ready(self) -> bool: ...
-
-    @property
-    def epoch(self) -> int: ...
-
-    @property
-    def num_restarts(self) -> int: ...
-
-    @property
-    def num_stale_outputs(self) -> int: ...
-
-    @property
-    def gauges(self) -> EngineGauges: ...
-
-    @property
-    def model(self) -> ModelInfo | None: ...

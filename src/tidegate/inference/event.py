@@ -63,7 +63,9 @@ def merge_events(events: list[StreamEvent]) -> list[StreamEvent]:
     for event in events:
         last = merged[-1] if merged else None
         if isinstance(event, ContentText) and isinstance(last, ContentText):
-            merged[-1] = ContentText(last.text + event.text, last.logprobs + event.logprobs, last.token_ids + event.token_ids)
+            merged[-1] = ContentText(
+                last.text + event.text, last.logprobs + event.logprobs, last.token_ids + event.token_ids
+            )
         elif isinstance(event, ReasoningText) and isinstance(last, ReasoningText):
             merged[-1] = ReasoningText(last.text + event.text)
         elif (

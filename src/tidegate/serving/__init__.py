@@ -1,0 +1,1 @@
+"""One request, end to end, on the server side: prepare, drive, write."""

@@ -1,0 +1,18 @@
+"""What HTTP hands to the service: the caller's words, already separated from the wire."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One HTTP request to a generating or tokenizing route.
+
+    `wire_id` is what `X-Request-Id` answers. `received_at` is an instant of the monotonic clock. `headers` holds the
+    request's headers, lower-case names.
+    """
+
+    route: str
+    wire_id: str
+    received_at: float
+    body: bytes
+    headers: dict[str, str] = field(default_factory=dict)
