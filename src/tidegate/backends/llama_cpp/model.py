@@ -1,0 +1,123 @@
+"""A loaded model: its facts, and a context with the planned cache."""
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+from tidegate.backends.llama_cpp.devices import free_gpu_bytes, free_host_bytes, usable_processors
+from tidegate.backends.llama_cpp.library import Library
+from tidegate.backends.llama_cpp.memory_plan import MemoryPlan, ModelFacts
+from tidegate.backends.llama_cpp.options import KV_TYPE_BYTES, LlamaCppOptions
+from tidegate.backends.llama_cpp.start_error import StartError
+
+# Tokens of one pass over the weights; llama.cpp's own default. Larger ones need larger compute buffers.
+MAX_PASS_TOKENS = 512
+
+
+class LlamaModel:
+    """Owns the model handle."""
+
+    def __init__(self, library: Library, path: Path, options: LlamaCppOptions) -> None:
+        """Loads the weights. Raises StartError when llama.cpp refuses the file."""
+        api = library.api
+        self._api = api
+        self._free_host, self._free_gpu = free_host_bytes(), free_gpu_bytes(api)
+        params = api.llama_model_default_params()
+        params.n_gpu_layers = -1 if options.n_gpu_layers is None else options.n_gpu_layers
+        params.main_gpu = options.main_gpu
+        shares = (ctypes.c_float * api.llama_max_devices())(*options.tensor_split)
+        if options.tensor_split:
+            params.tensor_split = ctypes.cast(shares, ctypes.POINTER(ctypes.c_float))
+        library.recent_errors.clear()
+        self.handle = api.llama_model_load_from_file(str(path).encode(), params)
+        if not self.handle:
+            reason = "; ".join(library.recent_errors) or "no reason given"
+            raise StartError(
+                f"llama.cpp cannot load {path} ({reason}): the file may be damaged, or its architecture newer than "
+                "this llama.cpp; download it again, or update llama-cpp-python"
+            )
+        self._path = path
+        self._vocab = api.llama_model_get_vocab(self.handle)
+        self.on_gpu = self._free_gpu is not None and options.n_gpu_layers != 0
+        self._all_on_gpu = self.on_gpu and (
+            options.n_gpu_layers is None or options.n_gpu_layers >= api.llama_model_n_layer(self.handle)
+        )
+
+    def facts(self) -> ModelFacts:
+        """Returns what the cache's shape depends on. Raises StartError for a model that does not generate."""
+        api, model = self._api, self.handle
+        if not api.llama_model_has_decoder(model) or api.llama_model_has_encoder(model):
+            raise StartError(f"{self._path} is not a decoder-only model: only those can be served")
+        head_width = api.llama_model_n_embd(model) // max(1, api.llama_model_n_head(model))
+        heads = api.llama_model_n_head_kv(model)
+        return ModelFacts(
+            name=self._path.name,
+            weights_bytes=api.llama_model_size(model),
+            n_ctx_train=api.llama_model_n_ctx_train(model),
+            n_layer=api.llama_model_n_layer(model),
+            kv_width_k=heads * self._number("attention.key_length", head_width),
+            kv_width_v=heads * self._number("attention.value_length", head_width),
+            vocab_size=api.llama_vocab_n_tokens(self._vocab),
+            # State that is a running summary cannot be cut to an earlier token.
+            can_truncate=not (api.llama_model_is_recurrent(model) or api.llama_model_is_hybrid(model)),
+            available_bytes=self._free_gpu if self._all_on_gpu else self._free_host,
+        )
+
+    def end_token_ids(self) -> tuple[int, ...]:
+        """Returns every token that ends a generation: end of sequence, of turn, of message."""
+        api, vocab = self._api, self._vocab
+        return tuple(i for i in range(api.llama_vocab_n_tokens(vocab)) if api.llama_vocab_is_eog(vocab, i))
+
+    def _number(self, key: str, otherwise: int) -> int:
+        architecture = self._text("general.architecture")
+        text = self._text(f"{architecture}.{key}")
+        return int(text) if text.isdecimal() else otherwise
+
+    def _text(self, key: str) -> str:
+        buffer = ctypes.create_string_buffer(256)
+        length = self._api.llama_model_meta_val_str(self.handle, key.encode(), buffer, 256)
+        return buffer.value.decode("utf-8", "replace") if length >= 0 else ""
+
+    def close(self) -> None:
+        if self.handle:
+            self._api.llama_model_free(self.handle)
+            self.handle = None
+
+
+def open_context(library: Library, model: LlamaModel, options: LlamaCppOptions, plan: MemoryPlan) -> Any:  # noqa: ANN401
+    """Returns a context with the planned cache. Raises StartError when it cannot be made."""
+    api = library.api
+    params = api.llama_context_default_params()
+    params.n_ctx = plan.n_ctx
+    params.n_batch = plan.max_step_tokens
+    params.n_ubatch = min(plan.max_step_tokens, MAX_PASS_TOKENS)
+    params.n_seq_max = plan.max_sequences
+    # Bounds the output buffer and the last part of the compute buffer: rows x vocabulary. llama.cpp aborts the
+    # process when a batch wants more, or when it is below the number of sequences.
+    params.n_outputs_max = plan.max_step_outputs
+    threads = options.n_threads if options.n_threads is not None else usable_processors()
+    params.n_threads = params.n_threads_batch = threads
+    params.flash_attn_type = flash_attention(api, options, on_gpu=model.on_gpu)
+    params.type_k = getattr(api, f"GGML_TYPE_{options.kv_type_k.upper()}", 0 if options.kv_type_k == "f32" else 30)
+    params.type_v = getattr(api, f"GGML_TYPE_{options.kv_type_v.upper()}", 0 if options.kv_type_v == "f32" else 30)
+    params.kv_unified = plan.layout == "unified"
+    params.swa_full = True  # sliding windows keep all tokens, so that sequences can be cut and shared
+    params.no_perf = True
+    library.recent_errors.clear()
+    context = api.llama_init_from_model(model.handle, params)
+    if not context:
+        reason = "; ".join(library.recent_errors) or "no reason given"
+        raise StartError(
+            f"llama.cpp cannot make a context ({reason}) for this plan:\n{plan.describe()}\n"
+            "lower max_model_len, max_sequences or kv_tokens"
+        )
+    return context
+
+
+def flash_attention(api: Any, options: LlamaCppOptions, *, on_gpu: bool) -> int:  # noqa: ANN401
+    """Returns llama.cpp's number for the setting."""
+    if options.flash_attn == "on" or KV_TYPE_BYTES[options.kv_type_v] < 2.0:
+        return int(api.LLAMA_FLASH_ATTN_TYPE_ENABLED)
+    if options.flash_attn == "off" or not on_gpu:
+        return int(api.LLAMA_FLASH_ATTN_TYPE_DISABLED)
+    return int(api.LLAMA_FLASH_ATTN_TYPE_AUTO)

@@ -1,0 +1,81 @@
+"""What the operator chooses for the llama.cpp backend. Everything left out is decided by `memory_plan`."""
+
+from typing import Literal
+
+import msgspec
+
+from tidegate.backends.llama_cpp.start_error import StartError
+
+KvLayout = Literal["per_sequence", "unified"]
+KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
+
+# Bytes for one value of a key or a value vector, by ggml's block formats (block bytes / values in a block).
+KV_TYPE_BYTES: dict[str, float] = {
+    "f32": 4.0,
+    "f16": 2.0,
+    "bf16": 2.0,
+    "q8_0": 34 / 32,
+    "q5_1": 24 / 32,
+    "q5_0": 22 / 32,
+    "q4_1": 20 / 32,
+    "q4_0": 18 / 32,
+}
+
+# LLAMA_MAX_SEQ in llama.cpp; sequence ids are bits of a fixed set there.
+MAX_SEQUENCES = 256
+
+
+class LlamaCppOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of `LlamaCppBackend`.
+
+    `max_model_len`: longest sequence in tokens; None: what the model was trained for, at most 4,096, and what fits.
+    `max_sequences`: how many sequence ids exist, those that only hold a cached prefix included.
+    `kv_tokens`: size of the whole cache in tokens; None: room for every sequence at full length, if memory allows.
+    `block_tokens`: unit of accounting, no more. `max_step_tokens`: most tokens in one forward pass.
+    `n_threads`: None: one for each core that this process may use.
+    `n_gpu_layers`: None: all layers, where the library was built for a GPU.
+    `flash_attn`: `auto` is off on a CPU, and llama.cpp's own choice on a GPU.
+    `kv_layout`: `per_sequence` gives each sequence its own buffer: faster, and sharing is exact, but every sequence
+    takes the space of the longest. `unified` is one pool. `auto` is per sequence where that fits.
+    """
+
+    model_path: str
+    max_model_len: int | None = None
+    max_sequences: int = 32
+    kv_tokens: int | None = None
+    block_tokens: int = 16
+    max_step_tokens: int = 512
+    n_threads: int | None = None
+    n_gpu_layers: int | None = None
+    main_gpu: int = 0
+    tensor_split: tuple[float, ...] = ()
+    flash_attn: Literal["auto", "on", "off"] = "auto"
+    kv_layout: Literal["auto", "per_sequence", "unified"] = "auto"
+    kv_type_k: KvType = "f16"
+    kv_type_v: KvType = "f16"
+
+
+def check_options(options: LlamaCppOptions) -> None:
+    """Raises StartError naming the first option that is out of range."""
+    bounds: list[tuple[str, int | None, int, int]] = [
+        ("max_model_len", options.max_model_len, 1, 1 << 24),
+        ("max_sequences", options.max_sequences, 1, MAX_SEQUENCES),
+        ("kv_tokens", options.kv_tokens, 1, 1 << 31),
+        ("block_tokens", options.block_tokens, 1, 1 << 16),
+        ("max_step_tokens", options.max_step_tokens, 1, 1 << 16),
+        ("n_threads", options.n_threads, 1, 512),
+        ("n_gpu_layers", options.n_gpu_layers, 0, 1 << 16),
+        ("main_gpu", options.main_gpu, 0, 255),
+    ]
+    for name, value, least, most in bounds:
+        if value is not None and not least <= value <= most:
+            raise StartError(f"{name} is {value}; it must be between {least} and {most}")
+    if options.max_step_tokens < options.max_sequences:
+        raise StartError(
+            f"max_step_tokens ({options.max_step_tokens}) must be at least max_sequences ({options.max_sequences}): "
+            "a step feeds one token for each running sequence"
+        )
+    if options.flash_attn == "off" and KV_TYPE_BYTES[options.kv_type_v] < 2.0:
+        raise StartError(
+            f"kv_type_v {options.kv_type_v} needs flash attention: set flash_attn to auto or on, or kv_type_v to f16"
+        )

@@ -1,0 +1,34 @@
+"""`tidegate config`: the effective settings and where each came from."""
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from tidegate.cli.settings import SECTIONS, describe
+from tidegate.cli.settings_sources import Resolved
+
+
+def print_config(resolved: Resolved, *, show_all: bool) -> None:
+    """Prints a table. Without `show_all`, defaults are summed up in one line."""
+    table = Table("setting", "value", "from", "meaning", box=None, header_style="bold", pad_edge=False)
+    num_defaults = 0
+    for section, kind in SECTIONS.items():
+        values = getattr(resolved.settings, section)
+        for field in msgspec.structs.fields(kind):
+            name = f"{section}.{field.name}"
+            origin = resolved.origins.get(name)
+            if origin is None and not show_all:
+                num_defaults += 1
+                continue
+            table.add_row(name, _show(getattr(values, field.name)), origin or "default", describe(section, field.name))
+    console = Console()
+    if table.row_count:
+        console.print(table)
+    if num_defaults:
+        console.print(f"{num_defaults} settings have their defaults; `tidegate config --all` lists them.")
+
+
+def _show(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(str(part) for part in value) or "(none)"
+    return "(none)" if value is None else str(value)

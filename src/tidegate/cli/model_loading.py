@@ -1,0 +1,102 @@
+"""From settings to a `ServedModel`: which tokenizer and chat template, by the kind of engine."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidegate.cli.model_source import ModelSource, find_model
+from tidegate.cli.settings import LimitSettings, Settings
+from tidegate.contract.bounds import Limits
+from tidegate.serving.served_model import ServedModel
+from tidegate.system import SystemClock
+from tidegate.text.byte_tokenizer import BOS_TOKEN, EOS_TOKEN, ByteTokenizer
+from tidegate.text.chat_template import DEFAULT_TEMPLATE, ChatTemplate
+from tidegate.text.template_budget import RenderLimits
+from tidegate.text.template_env import BrokenTemplate
+from tidegate.text.vocabulary import ModelFacts, Tokenizer
+
+CONTENTS_TEMPLATE = "{% for message in messages %}{{ message.content }}{% endfor %}"
+"""What the scripted and the simulated engine read: the contents, and nothing around them."""
+
+
+class LoadError(Exception):
+    """The model cannot be served; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """`source` is None for engines without a model file."""
+
+    served: ServedModel
+    source: ModelSource | None
+
+
+def load_model(settings: Settings) -> LoadedModel:
+    """Reads tokenizer and template. Raises LoadError, ModelSourceError."""
+    if settings.engine.kind == "llama":
+        source = find_model(settings.model.source)
+        return LoadedModel(_load_gguf(settings, source), source)
+    tokenizer = ByteTokenizer()
+    facts = ModelFacts("byte-tokenizer-1", {}, BOS_TOKEN, EOS_TOKEN)
+    name = settings.model.source or settings.engine.kind
+    return LoadedModel(_serve(settings, tokenizer, facts, CONTENTS_TEMPLATE, (name,)), None)
+
+
+def _load_gguf(settings: Settings, source: ModelSource) -> ServedModel:
+    from tidegate.text.gguf_tokenizer import load_gguf_tokenizer
+
+    tokenizer, facts = load_gguf_tokenizer(source.path)
+    template = facts.chat_templates.get("default", DEFAULT_TEMPLATE)
+    return _serve(settings, tokenizer, facts, template, (source.name,))
+
+
+def _serve(
+    settings: Settings, tokenizer: Tokenizer, facts: ModelFacts, template: str, names: tuple[str, ...]
+) -> ServedModel:
+    if settings.model.chat_template is not None:
+        template = _read_template(Path(settings.model.chat_template))
+    clock = SystemClock()
+    limits = RenderLimits(settings.limits.template_bytes, settings.limits.template_ms, clock.now)
+    try:
+        compiled = ChatTemplate.compile(
+            template,
+            limits=limits,
+            bos_token=facts.bos_token,
+            eos_token=facts.eos_token,
+            control_spellings=tokenizer.control_spellings,
+        )
+    except BrokenTemplate as error:
+        raise LoadError(f"The chat template cannot be used: {error}. Give another one with --chat-template.") from None
+    vocabulary = tokenizer.vocabulary
+    longest = max(len(vocabulary.token_bytes(token_id)) for token_id in range(vocabulary.size))
+    return ServedModel(
+        names=settings.model.served_model_name or names,
+        tokenizer=tokenizer,
+        template=compiled,
+        tokenizer_digest=facts.digest,
+        template_digest=hashlib.sha256(template.encode()).hexdigest(),
+        limits=_limits(settings.limits, settings.model.max_output_tokens),
+        created=int(clock.wall()),
+        is_scripted=settings.engine.kind == "scripted",
+        longest_token_bytes=longest,
+    )
+
+
+def _read_template(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except OSError as error:
+        raise LoadError(f"The chat template {file} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise LoadError(f"The chat template {file} is not UTF-8 text.") from None
+
+
+def _limits(settings: LimitSettings, max_output_tokens: int | None) -> Limits:
+    return Limits(
+        body_bytes=settings.body_bytes,
+        json_depth=settings.json_depth,
+        messages=settings.messages,
+        prompts=settings.prompts,
+        choices=settings.choices,
+        max_output_tokens=max_output_tokens,
+    )

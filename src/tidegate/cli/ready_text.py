@@ -1,0 +1,36 @@
+"""What `tidegate serve` says to a person: what is being loaded, and how to talk to the server once it is ready."""
+
+import json
+
+from tidegate.cli.model_loading import LoadedModel
+from tidegate.cli.settings import Settings
+
+
+def starting_text(settings: Settings, loaded: LoadedModel) -> str:
+    """Returns one line: what is starting."""
+    if loaded.source is None:
+        return f"tidegate: starting the {settings.engine.kind} engine"
+    size_mb = loaded.source.path.stat().st_size / 1e6
+    return f"tidegate: loading {loaded.served.name} ({size_mb:.0f} MB, {loaded.source.origin})"
+
+
+def ready_text(settings: Settings, loaded: LoadedModel, url: str, admin_url: str) -> str:
+    """Returns the ready line, the addresses, and a `curl` line that works when pasted."""
+    body: dict[str, object] = {
+        "model": loaded.served.name,
+        "messages": [{"role": "user", "content": "Why is the sea salty?"}],
+        "stream": True,
+    }
+    if settings.engine.kind == "scripted":
+        body["x_script"] = {"pieces": ["48656c6c6f", "2c20", "736561"]}
+    elif settings.engine.kind == "llama":
+        body["max_tokens"] = 64
+    else:
+        body["max_tokens"] = 8
+    text = json.dumps(body).replace("'", "'\\''")
+    return "\n".join(
+        (
+            f"tidegate: ready on {url} (admin on {admin_url}); try",
+            f"  curl -N {url}/v1/chat/completions -H 'Content-Type: application/json' -d '{text}'",
+        )
+    )

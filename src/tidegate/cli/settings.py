@@ -1,0 +1,139 @@
+"""Every setting, with its default, range and meaning. Frozen: resolved once, before anything is built."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+
+def _number(text: str, *, ge: float, le: float | None = None) -> Meta:
+    return Meta(ge=ge, le=le, description=text)
+
+
+def _text(text: str) -> Meta:
+    return Meta(description=text)
+
+
+class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Listeners, processes and how long things may take."""
+
+    host: Annotated[str, _text("address of the public listener")] = "127.0.0.1"
+    port: Annotated[int, _number("port of the public listener; 0 takes a free one", ge=0, le=65535)] = 8000
+    admin_host: Annotated[str, _text("address of the admin listener; loopback only")] = "127.0.0.1"
+    admin_port: Annotated[int, _number("port of the admin listener; 0 takes a free one", ge=0, le=65535)] = 9464
+    workers: Annotated[int, _number("server processes that share the port and the engine", ge=1, le=64)] = 1
+    http: Annotated[Literal["granian", "uvicorn"], _text("HTTP server that carries the application")] = "granian"
+    heartbeat_s: Annotated[float, _number("silence after which a stream gets a comment line", ge=0.001)] = 15.0
+    status_hold_s: Annotated[float, _number("how long a stream's status waits for the first output", ge=0.001)] = 10.0
+    slow_client_timeout_s: Annotated[
+        float, _number("a stream that accepts nothing for so long is closed", ge=0.001)
+    ] = 30.0
+    unsent_bytes: Annotated[int, _number("unsent text of a reply at which the engine is held", ge=1024)] = 262_144
+    body_timeout_s: Annotated[float, _number("how long a request body may take to arrive", ge=0.001)] = 30.0
+    drain_timeout_s: Annotated[float, _number("how long running requests may go on after SIGTERM", ge=0)] = 60.0
+    send_buffer_bytes: Annotated[int | None, _text("SO_SNDBUF of accepted sockets; the system's own when absent")] = (
+        None
+    )
+
+
+class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is served, under which names."""
+
+    source: Annotated[
+        str | None, _text("GGUF path, installed model package, or Hugging Face id; bundled if absent")
+    ] = None
+    served_model_name: Annotated[tuple[str, ...], _text("names that callers may use; the first is the answer's")] = ()
+    chat_template: Annotated[str | None, _text("file with a chat template that replaces the model's own")] = None
+    max_model_len: Annotated[
+        Annotated[int, Meta(ge=16)] | None, _text("longest sequence, prompt and output, in tokens")
+    ] = None
+    max_output_tokens: Annotated[
+        Annotated[int, Meta(ge=1)] | None, _text("most tokens that one choice may generate")
+    ] = None
+
+
+class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The engine process."""
+
+    kind: Annotated[Literal["llama", "scripted", "simulated"], _text("what generates tokens")] = "llama"
+    max_sequences: Annotated[int, _number("sequences that run at once", ge=1, le=256)] = 32
+    block_tokens: Annotated[int, _number("tokens in a block of the KV cache's accounts", ge=1, le=1024)] = 16
+    num_blocks: Annotated[
+        Annotated[int, Meta(ge=1)] | None, _text("size of the KV cache in blocks; fits memory if absent")
+    ] = None
+    max_step_tokens: Annotated[int, _number("most tokens in one forward pass", ge=8, le=65536)] = 512
+    prefill_chunk_tokens: Annotated[int, _number("most prompt tokens in one step beside decodes", ge=8)] = 256
+    threads: Annotated[Annotated[int, Meta(ge=1)] | None, _text("threads of the forward pass; chosen if absent")] = None
+    gpu_layers: Annotated[int, _number("layers on the GPU; 0 for none", ge=0)] = 0
+    main_gpu: Annotated[int, _number("GPU that holds what is not split", ge=0)] = 0
+    tensor_split: Annotated[tuple[float, ...], _text("share of the model on each GPU")] = ()
+    flash_attention: Annotated[Literal["auto", "on", "off"], _text("flash attention in the forward pass")] = "auto"
+    kv_layout: Annotated[Literal["auto", "per_sequence", "unified"], _text("layout of the KV cache")] = "auto"
+    kv_type_k: Annotated[str, _text("type of cached keys: f16, q8_0, ...")] = "f16"
+    kv_type_v: Annotated[str, _text("type of cached values: f16, q8_0, ...")] = "f16"
+    simulated_model: Annotated[Literal["successor", "hash"], _text("what the simulated engine computes")] = "successor"
+    simulated_cost: Annotated[bool, _text("whether the simulated engine takes the declared time")] = False
+
+
+class AdmissionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much may wait."""
+
+    queue_depth: Annotated[int, _number("choices that may wait beyond those that run", ge=0)] = 256
+    queued_tokens: Annotated[int, _number("prompt tokens that may wait for their first output", ge=1)] = 1_048_576
+    queue_full_status: Annotated[Literal[429, 503], _text("HTTP status of a full queue")] = 429
+
+
+class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Bounds on one request, by their published names (CONTRACT.md section 12)."""
+
+    body_bytes: Annotated[int, _number("bytes of a request body", ge=1024)] = 32 * 1024 * 1024
+    json_depth: Annotated[int, _number("nesting of a request body", ge=4, le=512)] = 128
+    messages: Annotated[int, _number("messages of a chat", ge=1)] = 4096
+    prompts: Annotated[int, _number("prompts of a completion", ge=1)] = 256
+    choices: Annotated[int, _number("choices of a request, over all its prompts", ge=1, le=128)] = 128
+    template_ms: Annotated[int, _number("time of a chat template", ge=1)] = 1000
+    template_bytes: Annotated[int, _number("size of a rendered chat template", ge=1024)] = 32 * 1024 * 1024
+
+
+class ApiSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Choices that the contract leaves to the operator."""
+
+    unknown_fields: Annotated[Literal["report", "reject", "ignore"], _text("what unknown body fields do")] = "report"
+
+
+class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is written to standard error. Never prompts, never keys."""
+
+    level: Annotated[Literal["debug", "info", "warning", "error"], _text("least important line that is written")] = (
+        "info"
+    )
+    format: Annotated[
+        Literal["auto", "json", "console"], _text("lines of JSON, or for people; by terminal if auto")
+    ] = "auto"
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All sections of `tidegate.toml`."""
+
+    server: ServerSettings = ServerSettings()
+    model: ModelSettings = ModelSettings()
+    engine: EngineSettings = EngineSettings()
+    admission: AdmissionSettings = AdmissionSettings()
+    limits: LimitSettings = LimitSettings()
+    api: ApiSettings = ApiSettings()
+    log: LogSettings = LogSettings()
+
+
+SECTIONS: dict[str, type[msgspec.Struct]] = {
+    field.name: type(field.default) for field in msgspec.structs.fields(Settings)
+}
+
+
+def describe(section: str, key: str) -> str:
+    """Returns a setting's meaning in a phrase."""
+    for field in msgspec.structs.fields(SECTIONS[section]):
+        if field.name == key:
+            for extra in getattr(field.type, "__metadata__", ()):
+                if isinstance(extra, Meta) and extra.description:
+                    return extra.description
+    return ""

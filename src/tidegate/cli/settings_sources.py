@@ -1,0 +1,130 @@
+"""From file, environment and flags to one `Settings`, in that order of increasing strength.
+
+Every value remembers where it came from. An unknown key is an error that names the nearest known one: a setting that
+is silently ignored is worse than one that is refused.
+"""
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from tidegate.cli.settings import SECTIONS, Settings
+
+ENV_PREFIX = "TIDEGATE_"
+DEFAULT_FILE = "tidegate.toml"
+
+
+class SettingsError(Exception):
+    """A setting cannot be used; the message says which, from where, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Effective settings, and for each `section.key` that is not a default where it came from."""
+
+    settings: Settings
+    origins: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    value: object
+    origin: str
+
+
+def resolve(
+    file: Path | None, environment: Mapping[str, str], flags: Mapping[str, object], *, is_file_required: bool
+) -> Resolved:
+    """Returns the settings. `flags` maps `section.key` to values; None values are absent flags.
+
+    Raises SettingsError for unreadable files, unknown sections or keys, and values out of range.
+    """
+    given: dict[str, _Given] = {}
+    if file is not None:
+        given |= _from_file(file, is_required=is_file_required)
+    given |= _from_environment(environment)
+    for name, value in flags.items():
+        if value is not None and value != ():
+            given[name] = _Given(value, f"flag --{name.partition('.')[2].replace('_', '-')}")
+    sections = {section: _build_section(section, given) for section in SECTIONS}
+    return Resolved(msgspec.convert(sections, Settings), {name: one.origin for name, one in given.items()})
+
+
+def _from_file(file: Path, *, is_required: bool) -> dict[str, _Given]:
+    try:
+        with file.open("rb") as stream:
+            document = tomllib.load(stream)
+    except FileNotFoundError:
+        if is_required:
+            raise SettingsError(f"The settings file {file} does not exist.") from None
+        return {}
+    except OSError as error:
+        raise SettingsError(f"The settings file {file} cannot be read: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"The settings file {file} is not valid TOML: {error}.") from None
+    given: dict[str, _Given] = {}
+    for section, keys in document.items():
+        _check_section(section, f"in {file}")
+        if not isinstance(keys, dict):
+            raise SettingsError(f"[{section}] in {file} must be a table.")
+        for key, value in keys.items():
+            _check_key(section, key, f"in {file}")
+            given[f"{section}.{key}"] = _Given(value, str(file))
+    return given
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, _Given]:
+    given: dict[str, _Given] = {}
+    for name, value in sorted(environment.items()):
+        if not name.startswith(ENV_PREFIX) or "__" not in name:
+            continue
+        section, _, key = name.removeprefix(ENV_PREFIX).lower().partition("__")
+        _check_section(section, f"in the environment variable {name}")
+        _check_key(section, key, f"in the environment variable {name}")
+        given[f"{section}.{key}"] = _Given(_parse_text(section, key, value), f"environment {name}")
+    return given
+
+
+def _parse_text(section: str, key: str, value: str) -> object:
+    """Environment values are text: lists are comma separated, the rest is converted by type later."""
+    field = next(field for field in msgspec.structs.fields(SECTIONS[section]) if field.name == key)
+    if isinstance(field.default, tuple):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return value
+
+
+def _build_section(section: str, given: Mapping[str, _Given]) -> msgspec.Struct:
+    kind = SECTIONS[section]
+    known = {field.name: field for field in msgspec.structs.fields(kind)}
+    values: dict[str, object] = {}
+    for key in known:
+        one = given.get(f"{section}.{key}")
+        if one is None:
+            continue
+        try:
+            converted = msgspec.convert({key: one.value}, kind, strict=not one.origin.startswith("environment"))
+        except msgspec.ValidationError as error:
+            reason = str(error).partition(" - at ")[0]
+            raise SettingsError(f"{section}.{key} from {one.origin}: {reason}, got {one.value!r}.") from None
+        values[key] = getattr(converted, key)
+    return kind(**values)
+
+
+def _check_section(section: str, where: str) -> None:
+    if section not in SECTIONS:
+        raise SettingsError(f"There is no section [{section}] {where}.{_nearest(section, list(SECTIONS))}")
+
+
+def _check_key(section: str, key: str, where: str) -> None:
+    known = [field.name for field in msgspec.structs.fields(SECTIONS[section])]
+    if key not in known:
+        raise SettingsError(f"There is no setting {section}.{key} {where}.{_nearest(key, known)}")
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f" Did you mean {close[0]}?" if close else f" Known are: {', '.join(sorted(known))}."

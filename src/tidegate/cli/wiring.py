@@ -1,0 +1,137 @@
+"""The server's composition root: from settings to a graph of objects. The only place that names implementations."""
+
+import asyncio
+import logging
+import socket
+import sys
+from dataclasses import dataclass
+
+from structlog.typing import FilteringBoundLogger
+
+from tidegate import __version__
+from tidegate.cli.model_loading import LoadedModel
+from tidegate.cli.settings import Settings
+from tidegate.contract.unknown_fields import UnknownFieldPolicy
+from tidegate.engine.options import EngineOptions
+from tidegate.engines.local.client import LocalEngine
+from tidegate.http.app import AppPorts, make_admin_app, make_public_app
+from tidegate.http.asgi import AsgiApp
+from tidegate.http.server import HttpServer
+from tidegate.http.settings import HttpSettings
+from tidegate.http.settings import ServerSettings as HttpServerSettings
+from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
+from tidegate.lifecycle.drain import Drain
+from tidegate.observability.composite_observer import CompositeObserver
+from tidegate.observability.exposition import render_metrics
+from tidegate.observability.log_observer import LogObserver
+from tidegate.observability.logs import LogFormat, LogSettings, configure_logging
+from tidegate.observability.metrics import MetricsObserver
+from tidegate.serving.admin import AdminView
+from tidegate.serving.driver import Surroundings
+from tidegate.serving.service import Service, ServiceSettings
+from tidegate.system import SystemClock, entropy
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerParts:
+    """What a running server consists of, beside its listeners and its engine."""
+
+    service: Service
+    drain: Drain
+    admission: AdmissionController
+    public_app: AsgiApp
+    admin_app: AsgiApp
+
+
+def open_log(settings: Settings) -> FilteringBoundLogger:
+    """Makes standard error the log of this process."""
+    chosen = LogSettings(settings.log.level, LogFormat(settings.log.format))
+    return configure_logging(chosen, sys.stderr, SystemClock().wall)
+
+
+def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
+    """Returns what the engine process is told."""
+    engine = settings.engine
+    return EngineOptions(
+        backend=engine.kind,
+        model_path=str(loaded.source.path) if loaded.source is not None else None,
+        max_model_len=settings.model.max_model_len,
+        max_sequences=engine.max_sequences,
+        kv_tokens=engine.num_blocks * engine.block_tokens if engine.num_blocks is not None else None,
+        block_tokens=engine.block_tokens,
+        max_step_tokens=engine.max_step_tokens,
+        prefill_chunk_tokens=engine.prefill_chunk_tokens,
+        num_threads=engine.threads,
+        num_gpu_layers=engine.gpu_layers,
+        main_gpu=engine.main_gpu,
+        tensor_split=engine.tensor_split,
+        flash_attn=engine.flash_attention,
+        kv_layout=engine.kv_layout,
+        kv_type_k=engine.kv_type_k,
+        kv_type_v=engine.kv_type_v,
+        simulated_model=engine.simulated_model,
+        has_costs=engine.simulated_cost,
+    )
+
+
+def build_parts(
+    settings: Settings, loaded: LoadedModel, engine: LocalEngine, logger: FilteringBoundLogger
+) -> ServerParts:
+    """Builds the server around an engine."""
+    clock = SystemClock()
+    drain = Drain()
+    limits = AdmissionLimits(
+        settings.engine.max_sequences, settings.admission.queue_depth, settings.admission.queued_tokens
+    )
+    admission = AdmissionController(limits, drain)
+    metrics = MetricsObserver(engine.statistics, admission.statistics, __version__)
+    observer = CompositeObserver([metrics, LogObserver(logger)])
+    surroundings = Surroundings(
+        engine, admission, drain, observer, clock, settings.server.unsent_bytes, on_fault=_log_fault
+    )
+    service_settings = ServiceSettings(settings.server.status_hold_s, UnknownFieldPolicy(settings.api.unknown_fields))
+    service = Service(loaded.served, surroundings, service_settings, entropy)
+    admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept))
+    ports = AppPorts(observer=observer, clock=clock, entropy=entropy)
+    http = HttpSettings(
+        body_bytes=settings.limits.body_bytes,
+        body_timeout_s=settings.server.body_timeout_s,
+        heartbeat_s=settings.server.heartbeat_s,
+        slow_client_timeout_s=settings.server.slow_client_timeout_s,
+        queue_full_status=settings.admission.queue_full_status,
+    )
+    return ServerParts(
+        service=service,
+        drain=drain,
+        admission=admission,
+        public_app=make_public_app(service, settings=http, ports=ports),
+        admin_app=make_admin_app(admin, settings=http, ports=ports),
+    )
+
+
+def build_server(settings: Settings, app: AsgiApp, sock: socket.socket) -> HttpServer:
+    """Returns the HTTP server of the settings' choice around `app` on a bound socket."""
+    if settings.server.http == "uvicorn":
+        from tidegate.http.uvicorn_server import UvicornServer
+
+        return UvicornServer(app, sock, HttpServerSettings())
+    from tidegate.http.granian_server import GranianServer
+
+    return GranianServer(app, sock, HttpServerSettings())
+
+
+def _log_fault(fault: BaseException) -> None:
+    _log.error("a fault was contained to one request", exc_info=fault)
+
+
+def install_loop_reports() -> None:
+    """Sends what the event loop would print into the log."""
+
+    def report(_loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        fault = context.get("exception")
+        exc_info = fault if isinstance(fault, BaseException) else None
+        _log.error(str(context.get("message", "the event loop reports a fault")), exc_info=exc_info)
+
+    asyncio.get_running_loop().set_exception_handler(report)

@@ -1,0 +1,116 @@
+"""Which sequences live, and who of them has memory.
+
+Every live sequence is in exactly one place: active (it has memory and a sequence id), waiting, or parked (without
+memory, and its reader is behind). Moving it between places opens and closes its memory and its chooser's state. Does
+not decide who moves: the scheduler does.
+"""
+
+from bisect import insort
+
+from tidegate.core.chooser import Chooser
+from tidegate.core.kv.manager import KvManager
+from tidegate.core.sequence import LiveRequest, Sequence
+from tidegate.core.sequence_status import EVENT_OF_FINISH, SequenceEvent
+from tidegate.core.waiting import WaitingQueue
+from tidegate.errors import InternalError
+from tidegate.inference.finish import EngineFinish
+
+
+class Roster:
+    """All live sequences. `active` is in order: the first runs first and is preempted last."""
+
+    def __init__(self, kv: KvManager, chooser: Chooser) -> None:
+        self.requests: dict[str, LiveRequest] = {}
+        self.active: list[Sequence] = []
+        self.waiting = WaitingQueue()
+        self.parked: dict[int, Sequence] = {}
+        self.num_preemptions = 0
+        self.num_prompt_tokens = 0
+        self._kv = kv
+        self._chooser = chooser
+
+    def enter(self, live: LiveRequest) -> None:
+        """Takes a new request; its choices wait."""
+        self.requests[live.request.request_id] = live
+        for sequence in live.sequences:
+            self.waiting.add(sequence)
+
+    def admit(self, sequence: Sequence, now: float, *, source: Sequence | None = None, num_shared: int = 0) -> None:
+        """Gives a waiting sequence memory; its first `num_shared` tokens come from `source`."""
+        self.waiting.remove(sequence)
+        sequence.apply(SequenceEvent.ADMIT)
+        if source is None:
+            sequence.seq_id = self._kv.open(sequence.key, sequence.num_tokens)
+        else:
+            sequence.seq_id = self._kv.share(
+                source.key, sequence.key, num_shared=num_shared, num_tokens=sequence.num_tokens
+            )
+        sequence.num_computed = num_shared
+        insort(self.active, sequence, key=lambda other: other.order)
+        if not sequence.is_started:
+            self._start(sequence, now)
+
+    def preempt(self, sequence: Sequence) -> None:
+        """Takes an active sequence's memory; it waits again, in its old order."""
+        sequence.apply(SequenceEvent.PREEMPT)
+        self.num_preemptions += 1
+        self._release(sequence)
+        if sequence.is_held:
+            self.parked[sequence.key] = sequence
+        else:
+            self.waiting.add(sequence)
+
+    def finish(self, sequence: Sequence, finish: EngineFinish) -> None:
+        """Ends a live sequence and gives back all that it holds."""
+        sequence.apply(EVENT_OF_FINISH[finish])
+        if sequence.seq_id is not None:
+            self._release(sequence)
+        elif self.parked.pop(sequence.key, None) is None:
+            self.waiting.remove(sequence)
+        self._chooser.close(sequence.key)
+        sequence.live.num_unfinished -= 1
+        if sequence.live.num_unfinished == 0:
+            del self.requests[sequence.live.request.request_id]
+
+    def hold(self, live: LiveRequest, *, held: bool) -> None:
+        """Parks a request's choices, or lets them run again. Those with memory keep it for now."""
+        live.is_held = held
+        for sequence in live.sequences:
+            if sequence.is_finished or sequence.is_held == held:
+                continue
+            sequence.is_held = held
+            if sequence.seq_id is None and held:
+                self.waiting.remove(sequence)
+                self.parked[sequence.key] = sequence
+            elif sequence.seq_id is None:
+                del self.parked[sequence.key]
+                self.waiting.add(sequence)
+
+    def check_integrity(self) -> None:
+        """Raises InternalError unless each live sequence is in one place, and memory agrees."""
+        live = [s for request in self.requests.values() for s in request.sequences if not s.is_finished]
+        for sequence in live:
+            places = (sequence in self.active) + (sequence in self.waiting) + (sequence.key in self.parked)
+            if places != 1 or (sequence.seq_id is not None) != (sequence in self.active):
+                raise InternalError(f"sequence {sequence.key} ({sequence.status.value}) is in {places} places")
+        if len(live) != len(self.active) + len(self.waiting) + len(self.parked):
+            raise InternalError("finished sequences are still listed")
+        if [s.order for s in self.active] != sorted(s.order for s in self.active):
+            raise InternalError("active sequences are out of order")
+        self._kv.check_integrity({s.key: s.num_computed for s in self.active})
+
+    def _start(self, sequence: Sequence, now: float) -> None:
+        live = sequence.live
+        sequence.is_started = True
+        if live.request.script is not None:
+            sequence.not_before = now + live.request.script.prefill_delay_s
+        self._chooser.open(sequence.key, live.request, sequence.choice)
+        if not live.is_admitted:
+            live.is_admitted = True
+            self.num_prompt_tokens += len(live.prompt)
+
+    def _release(self, sequence: Sequence) -> None:
+        self._kv.close(sequence.key)
+        self.active.remove(sequence)
+        sequence.seq_id = None
+        sequence.num_computed = 0

@@ -1,0 +1,183 @@
+"""The sampler: `Chooser` over real logits.
+
+The order, for each row, and why:
+1. Raw log-probabilities, of the model's own logits: nothing that follows may show in them.
+2. Masks and bias: `allowed_token_ids`, then `logit_bias`, `bad_words`, and below `min_tokens` the end and stop tokens.
+   Bias before the masks, so that no bias lifts a forbidden token. (Grammar masks belong here too.)
+3. Penalties, on what the masks left: a forbidden token stays at minus infinity.
+4. Temperature. Zero means greedy: the largest logit, of equal ones the lowest id, and nothing below happens.
+5. Top-k, then top-p of what is left, then min-p: from the bluntest cut to the finest, so that each later one sees
+   fewer tokens.
+6. The draw, by a random number made from seed, choice and position only.
+
+Rows without masks, bias and penalties are read where they are; others are copied one at a time. `StepLogits` are
+never changed. A row is worked on alone, so its result cannot depend on its neighbours to the last bit.
+
+Rules: with `ignore_eos` an end token is a token like any other and may be chosen below `min_tokens`. A row that holds
+NaN or plus infinity, or has no token left, ends its sequence with FAILED; nothing raises.
+
+What this does not know: stop checks, which the scheduler does, and text.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tidegate.core.backend import Float32Array, StepLogits
+from tidegate.core.chooser import ChooseRow, Chosen
+from tidegate.core.sampler.draw import pick
+from tidegate.core.sampler.logprobs import LOWEST, score
+from tidegate.core.sampler.rows import SequenceState, draw_numbers, open_state
+from tidegate.core.sampler.transforms import narrow
+from tidegate.core.sampler.weights import Weights, log_total, weigh
+from tidegate.inference.finish import EngineFinish
+from tidegate.inference.output import TokenLogprob
+from tidegate.inference.request import InferenceRequest
+
+_NOT_FINITE = "the model's logits are not finite"
+_NOTHING_LEFT = "no token may be sampled: allowed_token_ids, bad_words and min_tokens together forbid all of them"
+
+
+class SamplerChain:
+    """Chooses tokens by the sampling parameters of CONTRACT.md section 4.
+
+    `vocab_size` is the width of the logits. `eos_token_ids` are the model's end-of-generation tokens.
+    """
+
+    def __init__(self, vocab_size: int, eos_token_ids: Sequence[int]) -> None:
+        self._vocab_size = vocab_size
+        self._eos_token_ids = tuple(eos_token_ids)
+        self._states: dict[int, SequenceState] = {}
+        self._edited = np.empty(vocab_size, dtype=np.float32)
+        self._scratch = np.empty(vocab_size, dtype=np.float32)
+
+    def open(self, key: int, request: InferenceRequest, choice: int) -> None:
+        """Prepares for one choice. Unusable parameters fail the sequence at its first token, not here."""
+        self._states[key] = open_state(request, choice, self._vocab_size, self._eos_token_ids)
+
+    def close(self, key: int) -> None:
+        """Forgets a sequence. Idempotent."""
+        self._states.pop(key, None)
+
+    def choose(self, rows: Sequence[ChooseRow], logits: StepLogits) -> list[Chosen]:
+        """Returns one `Chosen` for each row: one token, or none and FAILED. Raises KeyError for a key never opened."""
+        if not rows:
+            return []
+        states = [self._states[row.key] for row in rows]
+        with np.errstate(all="ignore"):
+            plain = _choose_plain_greedy(states, rows, logits.values)
+            numbers = draw_numbers(states, rows) if len(plain) < len(rows) else ()
+            return [
+                plain[i] if i in plain else self._choose_row(states[i], row, logits.values[row.row], numbers[i])
+                for i, row in enumerate(rows)
+            ]
+
+    def score_prompt(
+        self, key: int, first_row: int, token_ids: Sequence[int], logits: StepLogits
+    ) -> list[TokenLogprob]:
+        """Scores `token_ids[i]` by row `first_row + i`; a row that is not finite gives -9999.0, no alternatives."""
+        num_top = self._states[key].num_prompt_logprobs
+        scored = []
+        with np.errstate(all="ignore"):
+            for i, token_id in enumerate(token_ids):
+                raw = logits.values[first_row + i]
+                peak = float(raw.max())
+                if np.isfinite(peak):
+                    weights = weigh(raw, peak, 1.0, self._scratch)
+                    scored.append(score(raw, log_total(weights, peak), token_id, num_top))
+                else:
+                    scored.append(TokenLogprob(token_id, LOWEST))
+        return scored
+
+    def _choose_row(self, state: SequenceState, row: ChooseRow, raw: Float32Array, number: float) -> Chosen:
+        if state.fault is not None:
+            return _failed(state.fault)
+        peak = float(raw.max())
+        if not np.isfinite(peak):
+            return _failed(_NOT_FINITE if peak != -np.inf else _NOTHING_LEFT)
+        state.rewind(row.num_generated)
+        known, log_sum = None, 0.0
+        if state.num_logprobs is not None:
+            known = weigh(raw, peak, 1.0, self._scratch)
+            log_sum = log_total(known, peak)
+        values = self._edit(state, row, raw)
+        if values is not raw:
+            peak, known = float(values.max()), None
+            if not np.isfinite(peak):
+                return _failed(_NOTHING_LEFT if peak == -np.inf else _NOT_FINITE)
+        token_id = self._take(state, values, peak, number, known)
+        state.record(token_id)
+        if state.num_logprobs is None:
+            return Chosen([token_id])
+        return Chosen([token_id], [score(raw, log_sum, token_id, state.num_logprobs)])
+
+    def _take(
+        self, state: SequenceState, values: Float32Array, peak: float, number: float, known: Weights | None
+    ) -> int:
+        if state.params.temperature == 0.0:
+            return int(values.argmax())
+        allowed = state.allowed_ids
+        if allowed is not None:
+            values = values[allowed]
+        if state.params.temperature != 1.0:
+            known = None
+        candidates = narrow(values, peak, state.params, self._scratch, known)
+        index = pick(candidates.weights, number)
+        if candidates.positions is not None:
+            index = int(candidates.positions[index])
+        return index if allowed is None else int(allowed[index])
+
+    def _edit(self, state: SequenceState, row: ChooseRow, raw: Float32Array) -> Float32Array:
+        """Returns `raw` itself where nothing changes, or the changed copy, valid until the next call."""
+        is_early = row.num_generated < state.min_tokens and state.early_ids.size > 0
+        if state.is_plain and not is_early:
+            return raw
+        values = self._edited
+        if state.allowed_ids is None:
+            np.copyto(values, raw)
+        else:
+            values.fill(-np.inf)
+            values[state.allowed_ids] = raw[state.allowed_ids]
+        if state.bias_ids.size:
+            np.add.at(values, state.bias_ids, state.bias_values.astype(np.float32))
+        if state.bad_words is not None:
+            values[state.bad_words.forbidden(state.past())] = -np.inf
+        if is_early:
+            values[state.early_ids] = -np.inf
+        if state.seen is not None:
+            state.seen.penalise(values, state.params)
+        return values
+
+
+def _choose_plain_greedy(
+    states: Sequence[SequenceState], rows: Sequence[ChooseRow], values: Float32Array
+) -> dict[int, Chosen]:
+    """Returns the greedy choices, by index into `rows`, that read the logits as they are and return nothing else."""
+    found = [i for i, state in enumerate(states) if _is_plain_greedy(state, rows[i])]
+    if not found:
+        return {}
+    indices = [rows[i].row for i in found]
+    if indices == list(range(indices[0], indices[0] + len(indices))):
+        best = values[indices[0] : indices[0] + len(indices)].argmax(axis=1)
+    else:
+        best = np.array([values[index].argmax() for index in indices])
+    peaks = values[indices, best]
+    finite = np.isfinite(peaks)
+    return {
+        i: Chosen([token_id]) if is_right else _failed(_NOT_FINITE if peak != -np.inf else _NOTHING_LEFT)
+        for i, token_id, is_right, peak in zip(found, best.tolist(), finite.tolist(), peaks.tolist(), strict=True)
+    }
+
+
+def _is_plain_greedy(state: SequenceState, row: ChooseRow) -> bool:
+    return (
+        state.params.temperature == 0.0
+        and state.num_logprobs is None
+        and state.fault is None
+        and state.is_plain
+        and (row.num_generated >= state.min_tokens or state.early_ids.size == 0)
+    )
+
+
+def _failed(message: str) -> Chosen:
+    return Chosen([], finish=EngineFinish.FAILED, error=message)

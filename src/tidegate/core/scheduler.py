@@ -1,0 +1,343 @@
+"""What each step computes.
+
+Decides, in this order:
+1. Every running sequence that is due gets blocks for its newest tokens. When blocks lack, the worst sequence loses its
+   memory: held ones first, then the last in order, which may be the needy one itself. So the first in order always
+   moves, and a sequence alone always fits.
+2. Waiting sequences are admitted, strictly in order: nothing passes one that lacks blocks or a row. Held sequences are
+   preempted for it. One block for each running sequence stays free, or the newcomer would be preempted at once.
+3. Decode rows come first, then sequences with several new tokens, then prefills, which share what is left.
+4. When the prompt of a request with several choices is in the cache, its other choices share it, and all of them draw
+   from the same row of logits. Those that find no row wait, and later share the prompt of a sibling that still runs.
+
+A preempted sequence computes its prompt and its generated tokens again; its chooser's state is untouched, so nothing is
+chosen twice. A step may come out empty: `next_wake_at` says when to look again.
+
+Does not know text, sockets, clocks, or what a forward pass is.
+Known weakness: a very long first prompt still takes half of every step from the prompts behind it.
+"""
+
+from dataclasses import dataclass, field
+
+from tidegate.core.backend import BackendCaps
+from tidegate.core.budget import StepBudget, StepLimits, share_tokens
+from tidegate.core.chooser import Chooser, ChooseRow, Chosen
+from tidegate.core.kv.block_pool import BlockCounts
+from tidegate.core.kv.manager import KvManager
+from tidegate.core.outbox import Outbox
+from tidegate.core.plan import DecodeRow, PrefillSlice, StepPlan
+from tidegate.core.roster import Roster
+from tidegate.core.sequence import LiveRequest, Sequence
+from tidegate.core.sequence_status import SequenceEvent, SequenceStatus
+from tidegate.core.stop_check import StopCheck
+from tidegate.inference.finish import EngineFinish
+from tidegate.inference.output import TokenDelta, TokenLogprob
+from tidegate.inference.request import InferenceRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRows:
+    """Prompt positions to score: token `i` by the logits of row `first_row + i`."""
+
+    sequence: Sequence
+    first_row: int
+    token_ids: list[int]
+
+
+@dataclass(slots=True)
+class ScheduledStep:
+    """A plan, and what its logits are for. `due` stands beside `rows`; `spent` end once the plan is carried out."""
+
+    plan: StepPlan = field(default_factory=StepPlan)
+    rows: list[ChooseRow] = field(default_factory=list)
+    due: list[Sequence] = field(default_factory=list)
+    scores: list[ScoreRows] = field(default_factory=list)
+    prefilled: list[Sequence] = field(default_factory=list)
+    spent: list[Sequence] = field(default_factory=list)
+    num_logit_rows: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.plan.moves or self.plan.decode or self.plan.prefill)
+
+
+class Scheduler:
+    """Owns the live sequences, their memory, and the outputs that wait to be taken."""
+
+    def __init__(self, caps: BackendCaps, chooser: Chooser, limits: StepLimits) -> None:
+        if caps.max_step_tokens < caps.max_sequences:
+            raise ValueError(
+                f"max_step_tokens is {caps.max_step_tokens}, less than max_sequences ({caps.max_sequences}): "
+                "a step could not hold one token for each"
+            )
+        if min(limits.max_prefill_tokens, limits.max_scored_rows) < 1:
+            raise ValueError(f"step limits must be at least 1: {limits}")
+        self._caps = caps
+        self._limits = limits
+        self._max_len = min(caps.max_model_len, caps.num_blocks * caps.block_tokens)
+        self._stop_check = StopCheck(frozenset(caps.eos_token_ids), self._max_len)
+        self._kv = KvManager(
+            num_blocks=caps.num_blocks, block_tokens=caps.block_tokens, max_sequences=caps.max_sequences
+        )
+        self._outbox = Outbox()
+        self.roster = Roster(self._kv, chooser)
+        self.num_prefill_tokens = 0
+        self.num_decode_tokens = 0
+
+    @property
+    def max_len(self) -> int:
+        """Longest sequence, prompt and output together: the model's, or all blocks if those are fewer."""
+        return self._max_len
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.roster.requests or self._outbox) or self._kv.has_moves
+
+    def add(self, live: LiveRequest) -> None:
+        self.roster.enter(live)
+
+    def refuse(self, request: InferenceRequest, error: str) -> None:
+        """Ends every choice of a request that cannot run; the next `take_outputs` has the deltas."""
+        self._outbox.refuse(request, error)
+
+    def end(self, sequence: Sequence, finish: EngineFinish, *, error: str | None = None) -> None:
+        """Ends a live sequence between steps; its memory is free at once."""
+        self._end(sequence, finish, error=error)
+
+    def take_outputs(self) -> list[TokenDelta]:
+        return self._outbox.take()
+
+    def statistics(self) -> BlockCounts:
+        return self._kv.statistics()
+
+    def next_wake_at(self, now: float) -> float | None:
+        """Returns when a step has something to do: `now`, a later instant, or None for not before a command."""
+        if self._outbox or self._kv.has_moves:
+            return now
+        wakes = [max(now, sequence.not_before) for sequence in self.roster.active if not sequence.is_held]
+        if min(wakes, default=None) == now or self._can_admit(now):
+            return now
+        next_due_at = self.roster.waiting.next_due_at(now)
+        if next_due_at is not None:
+            wakes.append(next_due_at)
+        return min(wakes, default=None)
+
+    def schedule(self, now: float) -> ScheduledStep:
+        """Plans one step at instant `now`. Its memory is taken; carry it out and `commit` it before the next."""
+        step = ScheduledStep()
+        self._grow_running(now)
+        self._admit_waiting(now)
+        self._plan_tokens(step, now)
+        step.plan.moves = self._kv.take_moves()
+        for sequence in list(step.prefilled):
+            self._fork(step, sequence, now)
+        return step
+
+    def commit(
+        self, step: ScheduledStep, chosen: list[Chosen], scores: list[list[TokenLogprob]], now: float
+    ) -> list[TokenDelta]:
+        """Records what a step brought, and returns all outputs that wait. `chosen` and `scores` follow the step's."""
+        for sequence in step.prefilled:
+            sequence.apply(SequenceEvent.PREFILL)
+        for score, entries in zip(step.scores, scores, strict=True):
+            self._give_scores(score.sequence, entries)
+        for sequence, choice in zip(step.due, chosen, strict=True):
+            self._take_tokens(sequence, choice, now)
+        for sequence in step.spent:
+            self._end(sequence, EngineFinish.LENGTH)
+        return self._outbox.take()
+
+    # Memory
+
+    def _grow_running(self, now: float) -> None:
+        for sequence in list(self.roster.active):
+            if sequence.status is not SequenceStatus.RUNNING or not sequence.is_due(now):
+                continue
+            while sequence.seq_id is not None and not self._kv.grow(sequence.key, sequence.num_tokens):
+                self.roster.preempt(max(self.roster.active, key=lambda other: (other.is_held, other.order)))
+
+    def _admit_waiting(self, now: float) -> None:
+        while True:
+            sequence, num_claimed = self._first_startable(now)
+            if sequence is None or not self._make_room(sequence, num_claimed):
+                return
+            source, num_shared = self._source_of(sequence)
+            self.roster.admit(sequence, now, source=source, num_shared=num_shared)
+
+    def _first_startable(self, now: float) -> tuple[Sequence | None, int]:
+        """Returns the first waiting sequence that no sibling's prefill will serve, and the rows claimed before it."""
+        if not len(self.roster.waiting):
+            return None, 0
+        leading = [s for s in self.roster.active if s.status is SequenceStatus.PREFILLING and not s.generated]
+        led = {id(s.live) for s in leading if len(s.live.sequences) > 1} if self._caps.can_share else set()
+        num_held = sum(sequence.is_held for sequence in self.roster.active)
+        return self.roster.waiting.first(
+            now,
+            skip=lambda sequence: id(sequence.live) in led and not sequence.is_started,
+            max_skipped=self._kv.num_free_ids + num_held,
+        )
+
+    def _can_admit(self, now: float) -> bool:
+        sequence, num_claimed = self._first_startable(now)
+        if sequence is None:
+            return False
+        return self._has_room(sequence, num_claimed) or any(other.is_held for other in self.roster.active)
+
+    def _make_room(self, sequence: Sequence, num_claimed: int) -> bool:
+        while not self._has_room(sequence, num_claimed):
+            held = [other for other in self.roster.active if other.is_held]
+            if not held:
+                return False
+            self.roster.preempt(held[-1])
+        return True
+
+    def _has_room(self, sequence: Sequence, num_claimed: int) -> bool:
+        num_running = sum(not s.is_held and s.status is SequenceStatus.RUNNING for s in self.roster.active)
+        _, num_shared = self._source_of(sequence)
+        return num_claimed < self._kv.num_free_ids and self._kv.fits(
+            sequence.num_tokens, num_shared=num_shared, num_reserved_blocks=num_running
+        )
+
+    def _source_of(self, sequence: Sequence) -> tuple[Sequence | None, int]:
+        """Returns a sibling that has what can be shared in the cache, and how many tokens that is: never all."""
+        num_shared = min(sequence.num_prompt, sequence.num_tokens - 1)
+        if not self._caps.can_share or len(sequence.live.sequences) == 1 or num_shared == 0 or sequence.is_scoring:
+            return None, 0
+        for other in sequence.live.sequences:
+            if other.seq_id is not None and other.num_computed >= num_shared:
+                return other, num_shared
+        return None, 0
+
+    # Tokens
+
+    def _plan_tokens(self, step: ScheduledStep, now: float) -> None:
+        budget = StepBudget(self._caps.max_sequences, self._caps.max_step_tokens, self._limits.max_scored_rows)
+        due = [sequence for sequence in self.roster.active if sequence.is_due(now)]
+        running = [sequence for sequence in due if sequence.status is SequenceStatus.RUNNING]
+        several = [sequence for sequence in running if sequence.num_pending > 1]
+        for sequence in running:
+            if sequence.num_pending == 1:
+                self._feed_row(step, sequence)
+                budget.take(1)
+        for index, sequence in enumerate(several):
+            num_behind = len(several) - index - 1
+            self._feed_slice(step, budget, sequence, min(sequence.num_pending, budget.num_tokens - num_behind))
+        num_tokens = min(budget.num_tokens, self._limits.max_prefill_tokens) if running else budget.num_tokens
+        prefilling = [sequence for sequence in due if sequence.status is SequenceStatus.PREFILLING]
+        shares = share_tokens([sequence.num_pending for sequence in prefilling], num_tokens)
+        for sequence, share in zip(prefilling, shares, strict=True):
+            if sequence.is_scoring:
+                share = min(share, budget.num_scored_rows)
+            if share:
+                self._feed_slice(step, budget, sequence, share)
+
+    def _feed_row(self, step: ScheduledStep, sequence: Sequence) -> None:
+        position = sequence.num_computed
+        token_id = sequence.token_at(position)
+        step.plan.decode.append(DecodeRow(_id_of(sequence), position, token_id))
+        sequence.num_computed += 1
+        self.num_decode_tokens += 1
+        self._expect(step, sequence, step.num_logit_rows)
+        step.num_logit_rows += 1
+
+    def _feed_slice(self, step: ScheduledStep, budget: StepBudget, sequence: Sequence, num_tokens: int) -> None:
+        start, end = sequence.num_computed, sequence.num_computed + num_tokens
+        is_last = end == sequence.num_tokens
+        is_scoring = sequence.is_scoring and end >= sequence.live.num_scored
+        is_spent = is_last and self._max_generated(sequence) == 0
+        budget.take(num_tokens, num_scored_rows=num_tokens if is_scoring else 0)
+        wants_last = is_last and not is_spent
+        token_ids = sequence.tokens_between(start, end)
+        step.plan.prefill.append(PrefillSlice(_id_of(sequence), start, token_ids, wants_last, is_scoring))
+        sequence.num_computed = end
+        self.num_prefill_tokens += num_tokens
+        first_row = step.num_logit_rows
+        step.num_logit_rows += num_tokens if is_scoring else int(wants_last)
+        if is_scoring:
+            self._expect_scores(step, sequence, start=start, end=end, first_row=first_row)
+        if is_last and sequence.status is SequenceStatus.PREFILLING:
+            step.prefilled.append(sequence)
+        if is_spent:
+            step.spent.append(sequence)
+        elif is_last:
+            self._expect(step, sequence, step.num_logit_rows - 1)
+
+    def _expect(self, step: ScheduledStep, sequence: Sequence, row: int) -> None:
+        step.rows.append(ChooseRow(sequence.key, row, len(sequence.generated)))
+        step.due.append(sequence)
+
+    def _expect_scores(self, step: ScheduledStep, sequence: Sequence, *, start: int, end: int, first_row: int) -> None:
+        """The row of position p scores token p + 1. The first entry of all stands for the token that has no row."""
+        first = max(start + 1, sequence.live.num_scored)
+        token_ids = list(sequence.live.prompt[first : end + 1])
+        if token_ids or sequence.live.num_scored == 0:
+            step.scores.append(ScoreRows(sequence, first_row + first - 1 - start, token_ids))
+
+    def _fork(self, step: ScheduledStep, leader: Sequence, now: float) -> None:
+        """Lets siblings that never started join `leader`, whose prompt this step completes."""
+        if leader.generated:
+            return
+        is_spent = self._max_generated(leader) == 0
+        num_prompt = leader.num_prompt
+        row = step.num_logit_rows if is_spent else next(r.row for r in step.rows if r.key == leader.key)
+        for sequence in leader.live.sequences:
+            if sequence.status is not SequenceStatus.WAITING or not sequence.is_due(now):
+                continue
+            if is_spent:
+                step.spent.append(sequence)
+            elif self._caps.can_share and self._kv.fits(num_prompt, num_shared=num_prompt):
+                self.roster.admit(sequence, now, source=leader, num_shared=num_prompt)
+                step.prefilled.append(sequence)
+                self._expect(step, sequence, row)
+
+    # Results
+
+    def _give_scores(self, sequence: Sequence, scores: list[TokenLogprob]) -> None:
+        entries: list[TokenLogprob | None] = [*scores]
+        if sequence.live.num_scored == 0:
+            entries.insert(0, None)
+        sequence.live.num_scored += len(entries)
+        self._outbox.add_prompt_logprobs(sequence, entries)
+
+    def _take_tokens(self, sequence: Sequence, chosen: Chosen, now: float) -> None:
+        verdict = self._stop_check.judge(
+            sequence.live.request.stop,
+            chosen.token_ids,
+            num_prompt=sequence.num_prompt,
+            num_generated=len(sequence.generated),
+        )
+        token_ids = chosen.token_ids[: verdict.num_kept]
+        if token_ids:
+            sequence.generated += token_ids
+            logprobs = None if chosen.logprobs is None else chosen.logprobs[: verdict.num_kept]
+            self._outbox.add_tokens(sequence, token_ids, logprobs)
+        if verdict.finish is not None:
+            self._end(sequence, verdict.finish, stop_token=verdict.stop_token)
+        elif chosen.finish is not None:
+            self._end(sequence, chosen.finish, error=chosen.error)
+        else:
+            sequence.not_before = now + chosen.resume_after_s
+            if not token_ids:
+                self._rewind(sequence)
+
+    def _rewind(self, sequence: Sequence) -> None:
+        """Takes back the last token of a sequence that chose nothing, so that its logits can be had again."""
+        if self._caps.can_truncate:
+            sequence.num_computed -= 1
+            self._kv.truncate(sequence.key, sequence.num_computed)
+        else:
+            self.roster.preempt(sequence)
+
+    def _end(
+        self, sequence: Sequence, finish: EngineFinish, *, stop_token: int | None = None, error: str | None = None
+    ) -> None:
+        self._outbox.finish(sequence, finish, stop_token=stop_token, error=error)
+        self.roster.finish(sequence, finish)
+
+    def _max_generated(self, sequence: Sequence) -> int:
+        return self._stop_check.max_generated(sequence.live.request.stop, num_prompt=sequence.num_prompt)
+
+
+def _id_of(sequence: Sequence) -> int:
+    assert sequence.seq_id is not None
+    return sequence.seq_id

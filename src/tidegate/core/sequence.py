@@ -1,0 +1,115 @@
+"""One choice of one request, and the request that its choices share. Holds facts; decides nothing."""
+
+from dataclasses import dataclass, field
+
+from tidegate.core.sequence_status import TRANSITIONS, SequenceEvent, SequenceStatus, next_status
+from tidegate.inference.request import InferenceRequest
+
+Order = tuple[int, int, int]
+"""Priority, arrival, choice: the least runs first and is preempted last."""
+
+
+class LiveRequest:
+    """A request whose choices have not all finished.
+
+    `num_scored` counts the entries of its prompt logprobs that were given out.
+    """
+
+    __slots__ = (
+        "arrival",
+        "is_admitted",
+        "is_announced",
+        "is_held",
+        "num_scored",
+        "num_unfinished",
+        "prompt",
+        "request",
+        "sequences",
+    )
+
+    def __init__(self, request: InferenceRequest, *, arrival: int, arrived_at: float, first_key: int) -> None:
+        queue_delay_s = request.script.queue_delay_s if request.script is not None else 0.0
+        self.request = request
+        self.arrival = arrival
+        # Little-endian machines only: the view has the wire's byte order.
+        self.prompt: memoryview[int] = memoryview(request.prompt).cast("I")
+        self.sequences = [
+            Sequence(key=first_key + choice, live=self, choice=choice, not_before=arrived_at + queue_delay_s)
+            for choice in range(request.num_choices)
+        ]
+        self.num_unfinished = request.num_choices
+        self.num_scored = 0
+        self.is_announced = False
+        self.is_admitted = False
+        self.is_held = False
+
+    @property
+    def needs_prompt_scores(self) -> bool:
+        """Whether prompt logprobs were asked for and are not all given out."""
+        return self.request.num_prompt_logprobs is not None and self.num_scored < len(self.prompt)
+
+
+@dataclass(eq=False, slots=True)
+class Sequence:
+    """One choice. `key` is never used twice; `seq_id`, from a fixed supply, is there while it has memory.
+
+    Positions `0 .. num_computed` are in the cache or in the step under way. `not_before` is the instant until which
+    the scheduler leaves it alone.
+    """
+
+    key: int
+    live: LiveRequest
+    choice: int
+    not_before: float
+    status: SequenceStatus = SequenceStatus.WAITING
+    seq_id: int | None = None
+    generated: list[int] = field(default_factory=list)
+    num_computed: int = 0
+    is_held: bool = False
+    is_started: bool = False
+    order: Order = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.order = (self.live.request.priority, self.live.arrival, self.choice)
+
+    @property
+    def num_prompt(self) -> int:
+        return len(self.live.prompt)
+
+    @property
+    def num_tokens(self) -> int:
+        """Prompt and generated tokens together."""
+        return len(self.live.prompt) + len(self.generated)
+
+    @property
+    def num_pending(self) -> int:
+        """Tokens that must enter the cache before the next one can be chosen."""
+        return self.num_tokens - self.num_computed
+
+    @property
+    def is_finished(self) -> bool:
+        return not TRANSITIONS[self.status]
+
+    @property
+    def is_scoring(self) -> bool:
+        """Whether its prefill owes the request's prompt logprobs: choice 0 pays for all."""
+        return self.choice == 0 and self.live.needs_prompt_scores
+
+    def is_due(self, now: float) -> bool:
+        return not self.is_held and self.not_before <= now
+
+    def apply(self, event: SequenceEvent) -> None:
+        """Raises InternalError when the event is illegal in this status."""
+        self.status = next_status(self.status, event)
+
+    def tokens_between(self, start: int, end: int) -> "memoryview[int] | list[int]":
+        """Returns the tokens of positions `start .. end`; a view where all are of the prompt."""
+        num_prompt = self.num_prompt
+        if end <= num_prompt:
+            return self.live.prompt[start:end]
+        generated = self.generated[max(0, start - num_prompt) : end - num_prompt]
+        return [*self.live.prompt[start:num_prompt], *generated]
+
+    def token_at(self, position: int) -> int:
+        num_prompt = self.num_prompt
+        return self.live.prompt[position] if position < num_prompt else self.generated[position - num_prompt]

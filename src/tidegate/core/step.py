@@ -1,0 +1,136 @@
+"""The engine's core as one object: commands in, steps, outputs out.
+
+Pure except through its backend and chooser; time is an argument. Nothing raises for one request's sake: a request that
+cannot run, or a chooser that fails on one row, ends that sequence alone. A BackendError passes through, and then the
+process must end.
+"""
+
+from tidegate.core.backend import Backend
+from tidegate.core.budget import StepLimits
+from tidegate.core.chooser import Chooser
+from tidegate.core.intake import refusal_of
+from tidegate.core.plan import StepPlan
+from tidegate.core.scheduler import Scheduler
+from tidegate.core.sequence import LiveRequest
+from tidegate.engine.gauges import EngineGauges
+from tidegate.engine.messages import AbortRequest, AddRequest, HoldRequest
+from tidegate.inference.finish import EngineFinish
+from tidegate.inference.model_info import ModelInfo
+from tidegate.inference.output import TokenDelta
+from tidegate.inference.request import InferenceRequest
+
+
+class EngineCore:
+    """A backend under our scheduler. Not thread-safe: one caller applies commands and steps."""
+
+    def __init__(self, backend: Backend, chooser: Chooser, limits: StepLimits | None = None) -> None:
+        """Raises ValueError when a step of the backend cannot hold one token of each sequence."""
+        self._backend = backend
+        self._chooser = chooser
+        self._caps = backend.caps
+        self._scheduler = Scheduler(self._caps, chooser, limits if limits is not None else StepLimits())
+        self._next_key = 0
+        self._num_arrivals = 0
+        self._num_steps = 0
+        self._num_step_tokens = 0
+
+    @property
+    def model(self) -> ModelInfo:
+        """What the engine says about its model; `max_model_len` is what one sequence can really have."""
+        caps = self._caps
+        return ModelInfo(
+            vocab_size=caps.vocab_size,
+            max_model_len=self._scheduler.max_len,
+            eos_token_ids=caps.eos_token_ids,
+            max_sequences=caps.max_sequences,
+            num_blocks=caps.num_blocks,
+            block_tokens=caps.block_tokens,
+            weights_digest=caps.weights_digest,
+            build=caps.build,
+        )
+
+    @property
+    def has_work(self) -> bool:
+        """Whether anything lives, or waits to be taken or carried out."""
+        return self._scheduler.has_work
+
+    def apply(self, command: AddRequest | AbortRequest | HoldRequest, now: float) -> None:
+        """Takes a command between two steps. What it ends comes out of the next `step`.
+
+        Aborts and holds of unknown ids are ignored, and so is a second request under an id that lives.
+        """
+        match command:
+            case AddRequest(request):
+                self._add(request, now)
+            case AbortRequest(request_id, choice):
+                self._abort(request_id, choice)
+            case HoldRequest(request_id, held):
+                live = self._scheduler.roster.requests.get(request_id)
+                if live is not None:
+                    self._scheduler.roster.hold(live, held=held)
+
+    def step(self, now: float) -> list[TokenDelta]:
+        """Schedules, computes, chooses, commits; returns all new outputs. Raises BackendError."""
+        step = self._scheduler.schedule(now)
+        if step.is_empty:
+            self._num_step_tokens = 0
+            return self._scheduler.take_outputs()
+        logits = self._backend.execute(step.plan)
+        scores = [
+            self._chooser.score_prompt(score.sequence.key, score.first_row, score.token_ids, logits)
+            if score.token_ids
+            else []
+            for score in step.scores
+        ]
+        chosen = self._chooser.choose(step.rows, logits) if step.rows else []
+        self._count(step.plan)
+        return self._scheduler.commit(step, chosen, scores, now)
+
+    def next_wake_at(self, now: float) -> float | None:
+        """Returns when to step next: at most `now` for at once, later to sleep, None to wait for a command."""
+        return self._scheduler.next_wake_at(now)
+
+    def statistics(self) -> EngineGauges:
+        """Returns the accounts after the last step. `step_s` is the caller's to measure."""
+        roster, blocks = self._scheduler.roster, self._scheduler.statistics()
+        num_held_active = sum(sequence.is_held for sequence in roster.active)
+        return EngineGauges(
+            num_waiting=len(roster.waiting),
+            num_running=len(roster.active) - num_held_active,
+            num_held=num_held_active + len(roster.parked),
+            blocks_free=blocks.num_free,
+            blocks_cached=blocks.num_cached,
+            blocks_used=blocks.num_used,
+            num_steps=self._num_steps,
+            num_preemptions=roster.num_preemptions,
+            num_prefill_tokens=self._scheduler.num_prefill_tokens,
+            num_decode_tokens=self._scheduler.num_decode_tokens,
+            num_prompt_tokens=roster.num_prompt_tokens,
+            num_cached_tokens=0,
+            num_step_tokens=self._num_step_tokens,
+        )
+
+    def check_integrity(self) -> None:
+        """Raises InternalError when a conservation law is broken."""
+        self._scheduler.roster.check_integrity()
+
+    def _add(self, request: InferenceRequest, now: float) -> None:
+        if request.request_id in self._scheduler.roster.requests or request.num_choices < 1:
+            return
+        error = refusal_of(request, vocab_size=self._caps.vocab_size, max_len=self._scheduler.max_len)
+        if error is not None:
+            self._scheduler.refuse(request, error)
+            return
+        self._scheduler.add(LiveRequest(request, arrival=self._num_arrivals, arrived_at=now, first_key=self._next_key))
+        self._num_arrivals += 1
+        self._next_key += request.num_choices
+
+    def _abort(self, request_id: str, choice: int | None) -> None:
+        live = self._scheduler.roster.requests.get(request_id)
+        for sequence in live.sequences if live is not None else []:
+            if not sequence.is_finished and choice in (None, sequence.choice):
+                self._scheduler.end(sequence, EngineFinish.ABORTED)
+
+    def _count(self, plan: StepPlan) -> None:
+        self._num_step_tokens = plan.num_tokens
+        self._num_steps += plan.num_tokens > 0

@@ -1,0 +1,64 @@
+"""EngineOptions: what the server tells an engine process at its start, as JSON on its command line."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+BackendName = Literal["llama", "scripted", "simulated"]
+
+Count = Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]
+KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
+
+
+class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Everything that an engine process can be told. None: the backend decides, from the model and the machine.
+
+    `max_model_len`, `kv_tokens`, `block_tokens`, `max_step_tokens`, `prefill_chunk_tokens` count tokens; `kv_tokens`
+    is the size of the whole cache. From `num_threads` on the fields concern llama.cpp, apart from the last two.
+    `simulated_model` names a rule of the simulated backend; `has_costs` gives its steps a declared duration.
+    """
+
+    backend: BackendName
+    model_path: str | None = None
+    max_model_len: Count | None = None
+    max_sequences: Annotated[int, msgspec.Meta(ge=1, le=256)] = 32
+    kv_tokens: Count | None = None
+    block_tokens: Annotated[int, msgspec.Meta(ge=1, le=1 << 16)] = 16
+    max_step_tokens: Count = 512
+    prefill_chunk_tokens: Count | None = None
+    num_threads: Count | None = None
+    num_gpu_layers: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    main_gpu: Annotated[int, msgspec.Meta(ge=0)] = 0
+    tensor_split: tuple[float, ...] = ()
+    flash_attn: Literal["auto", "on", "off"] = "auto"
+    kv_layout: Literal["auto", "per_sequence", "unified"] = "auto"
+    kv_type_k: KvType = "f16"
+    kv_type_v: KvType = "f16"
+    simulated_model: Literal["successor", "hash", "history"] = "successor"
+    has_costs: bool = False
+
+
+class OptionsError(Exception):
+    """The options cannot be used; the message names the field."""
+
+
+def encode_options(options: EngineOptions) -> str:
+    """Returns the options as one line of JSON."""
+    return msgspec.json.encode(options).decode()
+
+
+def decode_options(text: str, backend: str) -> EngineOptions:
+    """Returns the options in `text`, for the named backend. Raises OptionsError."""
+    try:
+        fields = msgspec.json.decode(text, type=dict[str, Any])
+        options = msgspec.convert({**fields, "backend": backend}, EngineOptions)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise OptionsError(f"engine options: {error}") from error
+    if options.backend == "llama" and options.model_path is None:
+        raise OptionsError("engine options: model_path is required for the backend llama")
+    if options.max_step_tokens < options.max_sequences:
+        raise OptionsError(
+            f"engine options: max_step_tokens ({options.max_step_tokens}) must be at least max_sequences "
+            f"({options.max_sequences}): a step feeds one token for each running sequence"
+        )
+    return options

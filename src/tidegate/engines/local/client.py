@@ -1,0 +1,202 @@
+"""LocalEngine: the `Engine` port over one connection at a time to an engine process.
+
+Routes each delta to its request's sink through the fence. What the fence turns away, and what comes for a choice that
+has ended, is dropped and counted. When the connection ends, every open sink fails once. Somebody else connects
+(`link.py`) and keeps the process alive (`supervisor.py`).
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from tidegate.engine.framing import FramingError, LimitError
+from tidegate.engine.gauges import EngineGauges, EngineStatus
+from tidegate.engine.messages import AbortRequest, AddRequest, Command, EngineReady, HoldRequest, Ping
+from tidegate.engine.port import DeltaSink
+from tidegate.engines.local.channel import EngineChannel
+from tidegate.errors import EngineLost, EngineRefused, EngineUnavailable, InternalError
+from tidegate.inference.model_info import ModelInfo
+from tidegate.inference.output import TokenDelta
+from tidegate.inference.request import InferenceRequest
+from tidegate.lifecycle.fence import GenerationFence
+
+MAX_RETRY_AFTER_S = 120
+
+Fact = TypeVar("Fact")
+
+
+class _Route:
+    """Where one request's outputs go, and which of its choices have not ended."""
+
+    __slots__ = ("is_aborted", "open_choices", "sink")
+
+    def __init__(self, sink: DeltaSink, num_choices: int) -> None:
+        self.sink = sink
+        self.open_choices = set(range(num_choices))
+        self.is_aborted = False
+
+
+class LocalEngine:
+    """See the module. `on_ready` and `on_lost` hold functions that are told of each change, on the event loop.
+
+    `report` gets the context of an error that a sink or an observer raised, as a loop's exception handler does.
+    """
+
+    def __init__(self, report: Callable[[dict[str, Any]], None]) -> None:
+        self.on_ready: list[Callable[[EngineReady], None]] = []
+        self.on_lost: list[Callable[[str], None]] = []
+        self.retry_after_s = 1.0
+        """What a refused caller is told; whoever restarts the engine knows better than we do."""
+        self.process_id: int | None = None
+        self.num_restarts: int | None = None
+        """Set by a supervisor in this process; without one it is read off the epoch, which starts at 1."""
+        self._report = report
+        self._fence = GenerationFence()
+        self._routes: dict[str, _Route] = {}
+        self._channel: EngineChannel | None = None
+        self._epoch = 0
+        self._model: ModelInfo | None = None
+        self._gauges = EngineGauges()
+        self._num_late = 0
+        self._num_heard = 0
+
+    @property
+    def is_ready(self) -> bool:
+        return self._channel is not None
+
+    @property
+    def num_open(self) -> int:
+        """Requests whose sinks have not been told an end."""
+        return len(self._routes)
+
+    @property
+    def num_heard(self) -> int:
+        """Counts messages from the engine: a sign of life when it moves."""
+        return self._num_heard
+
+    def submit(self, request: InferenceRequest, sink: DeltaSink) -> None:
+        """See `Engine.submit`. Raises EngineRefused for a request that is too long to send."""
+        channel = self._channel
+        if channel is None:
+            retry_after_s = max(1, min(MAX_RETRY_AFTER_S, math.ceil(self.retry_after_s)))
+            raise EngineUnavailable("The engine is not ready.", retry_after_s=retry_after_s)
+        if channel.is_congested:
+            raise EngineUnavailable("The engine does not keep up.", retry_after_s=1)
+        if request.request_id in self._routes:
+            raise InternalError(f"request {request.request_id} was submitted twice")
+        try:
+            channel.send(AddRequest(request))
+        except LimitError as error:
+            raise EngineRefused(f"The request is too large for the engine: {error}.") from error
+        self._fence.open(request.request_id, self._epoch)
+        self._routes[request.request_id] = _Route(sink, request.num_choices)
+
+    def abort(self, request_id: str, choice: int | None = None) -> None:
+        """See `Engine.abort`."""
+        route = self._routes.get(request_id)
+        if route is None or route.is_aborted:
+            return
+        if choice is None:
+            route.is_aborted = True
+        elif choice not in route.open_choices:
+            return
+        self._send(AbortRequest(request_id, choice))
+
+    def hold(self, request_id: str, *, held: bool) -> None:
+        """See `Engine.hold`."""
+        if request_id in self._routes:
+            self._send(HoldRequest(request_id, held))
+
+    def statistics(self) -> EngineStatus:
+        """See `Engine.statistics`."""
+        return EngineStatus(
+            is_ready=self.is_ready,
+            epoch=self._epoch,
+            num_restarts=max(0, self._epoch - 1) if self.num_restarts is None else self.num_restarts,
+            num_stale_outputs=self._fence.num_stale + self._num_late,
+            gauges=self._gauges,
+            model=self._model,
+            process_id=self.process_id,
+        )
+
+    def ping(self, nonce: int) -> None:
+        """Asks for a sign of life; without effect when there is no connection."""
+        self._send(Ping(nonce))
+
+    def take_greeting(self, channel: EngineChannel, greeting: EngineReady) -> None:
+        """See `ChannelOwner.take_greeting`: refuses an epoch older than one seen before."""
+        try:
+            self._fence.advance(greeting.epoch)
+        except InternalError as error:
+            raise FramingError(error.message) from error
+        self._num_heard += 1
+        self._channel = channel
+        self._epoch = greeting.epoch
+        self._model = greeting.model
+        self._gauges = EngineGauges()
+        self._tell(self.on_ready, greeting)
+
+    def take_deltas(self, epoch: int, deltas: list[TokenDelta]) -> None:
+        """See `ChannelOwner.take_deltas`."""
+        admits = self._fence.admits
+        routes = self._routes
+        for delta in deltas:
+            if not admits(delta.request_id, epoch):
+                continue
+            route = routes[delta.request_id]
+            if delta.choice not in route.open_choices:
+                self._num_late += 1
+                continue
+            if delta.finish is not None:
+                self._finish(delta, route)
+            try:
+                route.sink.deliver(delta)
+            except Exception as error:
+                self._give_up(delta.request_id, route, error)
+
+    def take_gauges(self, gauges: EngineGauges) -> None:
+        """See `ChannelOwner.take_gauges`."""
+        self._num_heard += 1
+        self._gauges = gauges
+
+    def lose(self, channel: EngineChannel, reason: str) -> None:
+        """See `ChannelOwner.lose`: fails every open sink."""
+        if channel is not self._channel:
+            return
+        self._channel = None
+        self._fence.advance(None)
+        routes, self._routes = self._routes, {}
+        for route in routes.values():
+            self._fail(route, EngineLost("The engine stopped while it worked on this request."))
+        self._tell(self.on_lost, reason)
+
+    def _send(self, command: Command) -> None:
+        if self._channel is not None:
+            self._channel.send(command)
+
+    def _finish(self, delta: TokenDelta, route: _Route) -> None:
+        route.open_choices.discard(delta.choice)
+        if not route.open_choices:
+            self._fence.close(delta.request_id)
+            del self._routes[delta.request_id]
+
+    def _give_up(self, request_id: str, route: _Route, error: Exception) -> None:
+        """A sink raised: its request ends here and in the engine, all others go on."""
+        self._report({"message": "a sink raised", "exception": error})
+        if self._fence.close(request_id):
+            del self._routes[request_id]
+            self._send(AbortRequest(request_id))
+            self._fail(route, InternalError("An internal error."))
+
+    def _fail(self, route: _Route, error: EngineLost | InternalError) -> None:
+        try:
+            route.sink.fail(error)
+        except Exception as raised:
+            self._report({"message": "a sink raised", "exception": raised})
+
+    def _tell(self, observers: list[Callable[[Fact], None]], fact: Fact) -> None:
+        for observer in observers:
+            try:
+                observer(fact)
+            except Exception as raised:
+                self._report({"message": "an observer of the engine raised", "exception": raised})

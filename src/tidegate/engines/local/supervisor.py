@@ -1,0 +1,245 @@
+"""Supervisor: keeps one engine process alive, and a LocalEngine connected to it.
+
+Starts the engine as a program under the next epoch, watches its end and its silence, and starts it again as
+`restart_policy.py` says. `hang_watch.py` decides when silence is a hang.
+"""
+
+import asyncio
+import contextlib
+import math
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tidegate.engine.messages import EngineReady
+from tidegate.engine.options import EngineOptions
+from tidegate.engines.local.channel import EngineChannel
+from tidegate.engines.local.client import LocalEngine
+from tidegate.engines.local.hang_watch import HangWatch
+from tidegate.engines.local.link import EngineLink
+from tidegate.engines.local.process import EngineProcess, engine_command
+from tidegate.engines.local.restart_policy import EngineEnd, GiveUp, RestartPolicy, RestartSettings
+
+_LAST_WORDS_S = 0.5
+"""How long an engine that broke the protocol, or said that it failed, has to end by itself."""
+_NO_PROCESS = 127
+"""What stands for an exit code where not even a process could be made, as shells have it."""
+
+
+class EngineStartFailed(Exception):
+    """The engine never became ready and was given up. `last_lines` is what it wrote last on standard error."""
+
+    def __init__(self, num_starts: int, exit_code: int, last_lines: list[str]) -> None:
+        super().__init__(f"the engine did not start, {num_starts} times in a row; last exit code {exit_code}")
+        self.exit_code = exit_code
+        self.last_lines = last_lines
+
+
+@dataclass(frozen=True, slots=True)
+class SupervisorSettings:
+    """`hang_timeout_s` must be longer than the longest step: an engine answers between steps."""
+
+    restart: RestartSettings = field(default_factory=RestartSettings)
+    start_timeout_s: float = 600.0
+    ping_interval_s: float = 5.0
+    hang_timeout_s: float = 120.0
+    stop_grace_s: float = 10.0
+
+
+class Supervisor:
+    """Used on one event loop: `start`, then `engine` as the Engine port, then `aclose`.
+
+    `runtime_dir` holds the socket; None makes a private folder and removes it at the end. `write_log` gets the
+    engine's log lines. `engine.on_ready` and `engine.on_lost` tell of changes, `on_failed` of giving up.
+    """
+
+    def __init__(
+        self,
+        options: EngineOptions,
+        settings: SupervisorSettings | None = None,
+        runtime_dir: Path | None = None,
+        write_log: Callable[[bytes], None] | None = None,
+    ) -> None:
+        self.engine = LocalEngine(lambda context: asyncio.get_running_loop().call_exception_handler(context))
+        self.on_failed: list[Callable[[EngineStartFailed], None]] = []
+        self._options = options
+        self._settings = settings or SupervisorSettings()
+        self._policy = RestartPolicy(self._settings.restart)
+        self._given_dir = runtime_dir
+        self._socket_path: Path | None = None
+        self._write_log = write_log or _write_stderr
+        self._link: EngineLink | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._process: EngineProcess | None = None
+        self._epoch = 0
+        self._ready_at: float | None = None
+        self._was_asked = False
+        self._is_closing = False
+        self._failure: EngineStartFailed | None = None
+        self._last_lines: list[str] = []
+        self._news = asyncio.Event()
+        self._condemned = asyncio.Event()
+        self._hurry = asyncio.Event()
+
+    @property
+    def socket_path(self) -> Path | None:
+        """Where further server processes reach the engine; None before `start`."""
+        return self._socket_path
+
+    @property
+    def process_id(self) -> int | None:
+        """The engine's process; None between two."""
+        return None if self._process is None else self._process.process_id
+
+    @property
+    def failure(self) -> EngineStartFailed | None:
+        """Why the engine was given up; None while it was not."""
+        return self._failure
+
+    async def start(self) -> None:
+        """Starts the engine and returns at once. Raises OSError or ValueError when the folder cannot be used."""
+        self._socket_path = _make_folder(self._given_dir) / "engine.sock"
+        self.engine.on_ready.append(self._note_ready)
+        self._link = EngineLink(self.engine, self._socket_path, self._note_end)
+        self._link.start()
+        self._task = asyncio.create_task(self._run(self._socket_path), name="engine supervisor")
+
+    async def wait_ready(self) -> None:
+        """Waits until the engine takes requests. Raises EngineStartFailed when it was given up."""
+        while not self.engine.is_ready:
+            if self._failure is not None:
+                raise self._failure
+            self._news.clear()
+            await self._news.wait()
+
+    async def restart(self) -> None:
+        """Ends the present engine, if any, and starts the next one at once. Open requests fail.
+
+        Returns when the old process has ended. Also takes up again an engine that was given up.
+        """
+        self._hurry.set()
+        if self._task is not None and self._task.done() and self._socket_path is not None and not self._is_closing:
+            self._failure = None
+            self._policy = RestartPolicy(self._settings.restart)
+            self._task = asyncio.create_task(self._run(self._socket_path), name="engine supervisor")
+        elif self._process is not None:
+            self._was_asked = True
+            await self._process.stop(self._settings.stop_grace_s)
+
+    async def aclose(self) -> None:
+        """Ends the engine, first politely, and everything of ours. Open requests fail. Idempotent."""
+        self._is_closing = True
+        self._hurry.set()
+        if self._process is not None:
+            await self._process.stop(self._settings.stop_grace_s)
+        if self._task is not None:
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._link is not None:
+            await self._link.aclose()
+        if self._socket_path is not None:
+            _remove_folder(self._socket_path, whole=self._given_dir is None)
+
+    async def _run(self, socket_path: Path) -> None:
+        while True:
+            self._epoch += 1
+            self.engine.num_restarts = self._epoch - 1
+            end = await self._live_once(socket_path)
+            decision = self._policy.decide(end)
+            if isinstance(decision, GiveUp):
+                self._give_up(EngineStartFailed(decision.num_failed_starts, end.exit_code, self._last_lines))
+                return
+            self.engine.retry_after_s = decision.wait_s + 1.0
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._hurry.wait(), decision.wait_s)
+            if self._is_closing:
+                return
+
+    async def _live_once(self, socket_path: Path) -> EngineEnd:
+        """Runs one process from start to end."""
+        self._ready_at = None
+        self._was_asked = False
+        self._condemned.clear()
+        self._hurry.clear()
+        try:
+            process = await EngineProcess.start(
+                engine_command(self._options, socket_path, self._epoch), self._write_log
+            )
+        except OSError as error:
+            self._last_lines = [str(error)]
+            return EngineEnd(_NO_PROCESS, None, was_asked=self._is_closing)
+        if self._is_closing:
+            process.kill()
+        self._process = process
+        self.engine.process_id = process.process_id
+        guard = asyncio.create_task(self._guard(process), name="engine guard")
+        try:
+            exit_code = await process.wait()
+        finally:
+            guard.cancel()
+            await asyncio.gather(guard, return_exceptions=True)
+            await process.aclose()
+            self._process = None
+            self.engine.process_id = None
+            self._last_lines = process.last_lines
+        ready_s = None if self._ready_at is None else asyncio.get_running_loop().time() - self._ready_at
+        return EngineEnd(exit_code, ready_s, was_asked=self._was_asked or self._is_closing)
+
+    async def _guard(self, process: EngineProcess) -> None:
+        """Kills an engine that does not start, hangs, or cannot be believed any more."""
+        settings = self._settings
+        loop = asyncio.get_running_loop()
+        start_until = loop.time() + settings.start_timeout_s
+        watch = HangWatch(max(1, math.ceil(settings.hang_timeout_s / settings.ping_interval_s)))
+        nonce = 0
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._condemned.wait(), settings.ping_interval_s)
+                await asyncio.sleep(_LAST_WORDS_S)
+                break
+            if self._ready_at is None:
+                if loop.time() > start_until:
+                    break
+            elif watch.tick(self.engine.num_heard):
+                break
+            nonce += 1
+            self.engine.ping(nonce)
+        process.kill()
+
+    def _note_ready(self, _greeting: EngineReady) -> None:
+        self._ready_at = asyncio.get_running_loop().time()
+        self._news.set()
+
+    def _note_end(self, channel: EngineChannel) -> None:
+        if channel.is_broken:
+            self._condemned.set()
+
+    def _give_up(self, failure: EngineStartFailed) -> None:
+        self._failure = failure
+        self._news.set()
+        for observer in self.on_failed:
+            observer(failure)
+
+
+def _make_folder(given: Path | None) -> Path:
+    if given is None:
+        parent = os.environ.get("XDG_RUNTIME_DIR")
+        return Path(tempfile.mkdtemp(prefix="tidegate-", dir=parent if parent and os.path.isdir(parent) else None))
+    given.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return given
+
+
+def _remove_folder(socket_path: Path, *, whole: bool) -> None:
+    """Removes what a killed engine may have left behind."""
+    if whole:
+        shutil.rmtree(socket_path.parent, ignore_errors=True)
+    else:
+        socket_path.unlink(missing_ok=True)
+
+
+def _write_stderr(line: bytes) -> None:
+    sys.stderr.buffer.write(line)
+    sys.stderr.buffer.flush()

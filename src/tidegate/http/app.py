@@ -1,0 +1,158 @@
+"""The ASGI callable: what happens to every request, whatever its route.
+
+A straight line: read the head, check it, authorise, route, let the handler answer. Anything that goes wrong is
+answered here, once. What others put into middleware (ids, counts, errors) is at the two ends of this file.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tidegate import system
+from tidegate.clock import Clock
+from tidegate.errors import InternalError, ServeError, SlowRequest
+from tidegate.http.asgi import Receive, Scope, Send
+from tidegate.http.connection_abort import abort_connections
+from tidegate.http.exchange import ClientGone, Exchange
+from tidegate.http.request_body import discard_body
+from tidegate.http.request_head import REQUEST_ID_ENTROPY_BYTES, RequestHead, check_head, choose_request_id, read_head
+from tidegate.http.router import Router
+from tidegate.http.routes_admin import OPEN_ADMIN_PATHS, admin_routes
+from tidegate.http.routes_api import OPEN_API_PATHS, api_routes
+from tidegate.http.service_port import Admin, Service
+from tidegate.http.settings import HttpSettings
+from tidegate.http.stream_watch import StreamWatch
+from tidegate.http.write_error import write_error
+from tidegate.http.write_whole import write_allowed
+from tidegate.observability.observer import NullObserver, Observer
+
+_log = logging.getLogger(__name__)
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+Authorise = Callable[[RequestHead], None]
+
+
+def allow_everyone(head: RequestHead) -> None:
+    """The rule while no keys are configured."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppPorts:
+    """What an application uses of the world.
+
+    `authorise` is asked about every request, whatever its spelling, before routing, except for the open paths; it
+    raises InvalidApiKey, RouteNotAllowed and the like.
+    """
+
+    observer: Observer = field(default_factory=NullObserver)
+    clock: Clock = field(default_factory=system.SystemClock)
+    entropy: Callable[[int], bytes] = system.entropy
+    authorise: Authorise = allow_everyone
+
+
+def make_public_app(
+    service: Service, *, settings: HttpSettings | None = None, ports: AppPorts | None = None
+) -> "HttpApp":
+    """The application of the public listener."""
+    settings, ports = settings or HttpSettings(), ports or AppPorts()
+    watch = StreamWatch(
+        ports.clock,
+        heartbeat_s=settings.heartbeat_s,
+        slow_client_timeout_s=settings.slow_client_timeout_s,
+        on_stuck=abort_connections,
+    )
+    return HttpApp(Router(api_routes(service, settings, watch)), OPEN_API_PATHS, settings=settings, ports=ports)
+
+
+def make_admin_app(admin: Admin, *, settings: HttpSettings | None = None, ports: AppPorts | None = None) -> "HttpApp":
+    """The application of the admin listener."""
+    settings, ports = settings or HttpSettings(), ports or AppPorts()
+    return HttpApp(Router(admin_routes(admin)), OPEN_ADMIN_PATHS, settings=settings, ports=ports)
+
+
+class HttpApp:
+    """An ASGI application. It never raises for a request's sake: servers would answer in a shape of their own."""
+
+    def __init__(
+        self, router: Router, open_paths: frozenset[bytes], *, settings: HttpSettings, ports: AppPorts
+    ) -> None:
+        self.router = router
+        self._open_paths = open_paths
+        self._settings = settings
+        self._ports = ports
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _accept_lifespan(receive, send)
+        elif scope["type"] == "http":
+            await self._run(scope, receive, send)
+
+    async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
+        head = read_head(scope)
+        exchange = Exchange(
+            head,
+            receive,
+            send,
+            request_id=choose_request_id(head, self._ports.entropy(REQUEST_ID_ENTROPY_BYTES)),
+            received_at=self._ports.clock.now(),
+            on_status=self._count_status,
+        )
+        exchange.route = self.router.pattern_of(head.path)
+        try:
+            await self._answer(exchange)
+        except asyncio.CancelledError:
+            if not exchange.is_gone:
+                raise
+        finally:
+            exchange.stop_watching()
+
+    async def _answer(self, exchange: Exchange) -> None:
+        failure: ServeError | None = None
+        try:
+            await self._handle(exchange)
+        except ClientGone:
+            return
+        except ServeError as error:
+            failure = error
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                raise
+            _log.exception("a request broke: %s %s", exchange.route, exchange.request_id)
+            failure = InternalError("The server failed to answer.")
+        if failure is not None:
+            if exchange.is_started:
+                return  # left unfinished: the server closes the connection, and the client sees that it was cut off
+            await write_error(exchange, failure, queue_full_status=self._settings.queue_full_status)
+        if not exchange.is_body_read and not isinstance(failure, SlowRequest):
+            await discard_body(exchange, self._settings)
+
+    async def _handle(self, exchange: Exchange) -> None:
+        head = exchange.head
+        check_head(head, self._settings)
+        if head.path not in self._open_paths:
+            self._ports.authorise(head)
+        match = self.router.locate(head.method, head.path)
+        exchange.argument = match.argument or ""
+        if match.handler is None:
+            await write_allowed(exchange, match.allow)
+        else:
+            await match.handler(exchange)
+
+    def _count_status(self, exchange: Exchange, status: int) -> None:
+        method = exchange.head.method
+        self._ports.observer.http_response(exchange.route, method if method in _METHODS else "other", status)
+
+
+def _is_cancelled() -> bool:
+    """Whether somebody cancelled this task, rather than something that it awaited."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def _accept_lifespan(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

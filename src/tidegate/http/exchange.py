@@ -1,0 +1,88 @@
+"""One request and its response, from the head to the last byte: what every handler is given.
+
+Adds the headers that every response carries, sends no body to HEAD, and knows whether the status has gone out. It
+does not decide what to answer.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from tidegate.contract import headers as names
+from tidegate.http.asgi import Receive, Send
+from tidegate.http.disconnect import DisconnectWatch
+from tidegate.http.request_head import RequestHead
+
+_CONTRACT = (names.CONTRACT.lower().encode(), names.CONTRACT_VERSION.encode())
+_REQUEST_ID = names.REQUEST_ID.lower().encode()
+_CLOSE = (b"connection", b"close")
+
+
+class ClientGone(Exception):
+    """The client went away before it could be answered. Never shown, never logged."""
+
+
+class Exchange:
+    """Belongs to the task that answers the request."""
+
+    def __init__(
+        self,
+        head: RequestHead,
+        receive: Receive,
+        send: Send,
+        *,
+        request_id: str,
+        received_at: float,
+        on_status: Callable[["Exchange", int], None],
+    ) -> None:
+        self.head = head
+        self.receive = receive
+        self.send = send
+        self.request_id = request_id
+        self.received_at = received_at
+        self.route = ""
+        self.argument = ""
+        self.is_body_read = not head.has_body
+        self.is_started = False
+        self.is_gone = False
+        self._on_status = on_status
+        self._watch: DisconnectWatch | None = None
+
+    async def start(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
+        """Sends the status and the headers. Once for each exchange."""
+        lines = [(name.lower().encode("ascii"), _encode_value(value)) for name, value in headers]
+        lines.append((_REQUEST_ID, self.request_id.encode()))
+        lines.append(_CONTRACT)
+        if not self.is_body_read:
+            lines.append(_CLOSE)
+        self.is_started = True
+        self._on_status(self, status)
+        await self.send({"type": "http.response.start", "status": status, "headers": lines})
+
+    async def finish(self, body: bytes = b"") -> None:
+        """Sends the last bytes of the body."""
+        shown = b"" if self.head.method == "HEAD" else body
+        await self.send({"type": "http.response.body", "body": shown, "more_body": False})
+
+    def watch_disconnect(self) -> None:
+        """From here on, a client that goes away cancels the task that calls this. The body must have been read."""
+        task = asyncio.current_task()
+        assert task is not None
+
+        def leave() -> None:
+            self.is_gone = True
+            task.cancel()
+
+        self._watch = DisconnectWatch(self.receive, leave)
+
+    def stop_watching(self) -> None:
+        """Ends the watch, if there is one. After this the task is not cancelled any more."""
+        if self._watch is not None:
+            self._watch.stop()
+            self._watch = None
+
+
+def _encode_value(value: str) -> bytes:
+    # Values may quote what a caller sent: nothing in one may end the line.
+    if not (value.isascii() and value.isprintable()):
+        value = "".join(char if char.isascii() and char.isprintable() else "?" for char in value)
+    return value.encode("ascii")

@@ -1,0 +1,80 @@
+"""Reads a body within its bounds of size and time."""
+
+import asyncio
+
+from tidegate.errors import BodyTooLarge, LimitFact, SlowRequest, UnsupportedMediaType
+from tidegate.http.exchange import ClientGone, Exchange
+from tidegate.http.request_head import RequestHead
+from tidegate.http.settings import HttpSettings
+
+_DISCARDED_BYTES = 256 * 1024 * 1024
+
+
+def check_media_type(head: RequestHead) -> None:
+    """Accepts JSON, under any of its names, and a body that names no type. Raises UnsupportedMediaType."""
+    media_type = head.headers.get("content-type", "").partition(";")[0].strip().lower()
+    is_json = media_type in ("", "application/json") or (
+        media_type.startswith("application/") and media_type.endswith("+json")
+    )
+    if not is_json:
+        raise UnsupportedMediaType("The body must be application/json.")
+    if head.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+        raise UnsupportedMediaType("The body must be sent without a content encoding.")
+
+
+async def read_body(exchange: Exchange, settings: HttpSettings) -> bytes:
+    """Returns the whole body.
+
+    Raises BodyTooLarge (from the declared length before anything is read, else as soon as too much has come),
+    SlowRequest, and ClientGone.
+    """
+    declared = exchange.head.content_length
+    if declared is not None and declared > settings.body_bytes:
+        raise _too_large(settings.body_bytes, declared)
+    try:
+        async with asyncio.timeout(settings.body_timeout_s):
+            body = await _read_parts(exchange, settings.body_bytes)
+    except TimeoutError:
+        raise SlowRequest(f"The body did not arrive within {settings.body_timeout_s:g} seconds.") from None
+    exchange.is_body_read = True
+    return body
+
+
+async def discard_body(exchange: Exchange, settings: HttpSettings) -> None:
+    """Reads and drops what is left of a body that was refused, so that closing does not destroy the answer."""
+    if "expect" in exchange.head.headers:
+        return  # the client waits for leave to send, and never gets it
+    num_bytes = 0
+    try:
+        async with asyncio.timeout(settings.linger_s):
+            while num_bytes < _DISCARDED_BYTES:
+                message = await exchange.receive()
+                if message["type"] != "http.request" or not message.get("more_body"):
+                    return
+                num_bytes += len(message.get("body", b""))
+    except TimeoutError:
+        return
+
+
+async def _read_parts(exchange: Exchange, max_bytes: int) -> bytes:
+    parts: list[bytes] = []
+    num_bytes = 0
+    receive = exchange.receive
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            exchange.is_gone = True
+            raise ClientGone
+        part = message.get("body", b"")
+        if part:
+            num_bytes += len(part)
+            if num_bytes > max_bytes:
+                raise _too_large(max_bytes, num_bytes)
+            parts.append(part)
+        if not message.get("more_body"):
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _too_large(max_bytes: int, actual: int) -> BodyTooLarge:
+    limit = LimitFact(name="body_bytes", value=max_bytes, actual=actual)
+    return BodyTooLarge(f"The body is larger than {max_bytes} bytes.", limit=limit)

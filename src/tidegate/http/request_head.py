@@ -1,0 +1,99 @@
+"""The head of one request: everything before the body, checked against its limits.
+
+Decides only from what the client sent as request target and headers; never from a URL rebuilt out of `Host`.
+"""
+
+import re
+from dataclasses import dataclass
+
+from tidegate.contract import headers as names
+from tidegate.errors import HeadersTooLarge, InvalidValue, LimitFact, UriTooLong
+from tidegate.http.asgi import Scope
+from tidegate.http.settings import HttpSettings
+from tidegate.ids import mint_id
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_BYTES_PER_HEADER = 4  # ": " and CRLF
+
+REQUEST_ID_ENTROPY_BYTES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHead:
+    """`path` is the raw path, percent-encoding kept. Repeated headers are joined with a comma (RFC 9110, 5.3).
+
+    `peer` is the client's address and port, None where the transport has none.
+    """
+
+    method: str
+    path: bytes
+    headers: dict[str, str]
+    num_header_bytes: int
+    num_uri_bytes: int
+    num_hosts: int
+    http_version: str
+    peer: tuple[str, int] | None
+
+    @property
+    def content_length(self) -> int | None:
+        """The declared length of the body; None when there is none or it is not a number."""
+        text = self.headers.get("content-length", "")
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
+
+    @property
+    def has_body(self) -> bool:
+        return bool(self.content_length) or "transfer-encoding" in self.headers
+
+
+def read_head(scope: Scope) -> RequestHead:
+    """Reads an ASGI scope; raises nothing."""
+    headers: dict[str, str] = {}
+    num_header_bytes = 0
+    num_hosts = 0
+    for raw_name, raw_value in scope["headers"]:
+        num_header_bytes += len(raw_name) + len(raw_value) + _BYTES_PER_HEADER
+        name = raw_name.decode("latin-1").lower()
+        value = raw_value.decode("latin-1")
+        num_hosts += name == "host"
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    path = scope.get("raw_path") or scope["path"].encode("utf-8", "surrogatepass")
+    query = scope.get("query_string") or b""
+    return RequestHead(
+        method=scope["method"].upper(),
+        path=path,
+        headers=headers,
+        num_header_bytes=num_header_bytes,
+        num_uri_bytes=len(path) + (len(query) + 1 if query else 0),
+        num_hosts=num_hosts,
+        http_version=scope.get("http_version", "1.1"),
+        peer=_read_peer(scope.get("client")),
+    )
+
+
+def check_head(head: RequestHead, settings: HttpSettings) -> None:
+    """Raises UriTooLong, HeadersTooLarge, or InvalidValue for more than one `Host` (RFC 9112, 3.2)."""
+    if head.num_uri_bytes > settings.uri_bytes:
+        limit = LimitFact(name="uri_bytes", value=settings.uri_bytes, actual=head.num_uri_bytes)
+        raise UriTooLong(f"The path and query are longer than {limit.value} bytes.", limit=limit)
+    if head.num_header_bytes > settings.header_bytes:
+        limit = LimitFact(name="header_bytes", value=settings.header_bytes, actual=head.num_header_bytes)
+        raise HeadersTooLarge(f"The headers are larger than {limit.value} bytes.", limit=limit)
+    if head.num_hosts > 1:
+        raise InvalidValue("The request has more than one Host header.")
+
+
+def choose_request_id(head: RequestHead, entropy: bytes) -> str:
+    """Returns the caller's id when it is well formed, else one minted from `entropy`."""
+    given = head.headers.get(names.IN_REQUEST_ID, "")
+    return given if _REQUEST_ID.fullmatch(given) else mint_id("req_", entropy)
+
+
+def _read_peer(client: object) -> tuple[str, int] | None:
+    # One server gives the port as an int, another as a str; a Unix socket gives neither.
+    match client:
+        case [str(host), int(port)]:
+            return host, port
+        case [str(host), str(port)] if port.isdigit():
+            return host, int(port)
+        case _:
+            return None

@@ -1,0 +1,129 @@
+"""uvicorn with httptools: the HTTP server where granian cannot run."""
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import Iterator
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from tidegate.http.asgi import AsgiApp
+from tidegate.http.server import Address, ignore_cancelled, wait_or_abort, wait_started
+from tidegate.http.settings import ServerSettings
+
+_MAX_HEAD_BYTES = 128 * 1024
+_KEEP_ALIVE_S = 10
+
+
+class _BoundedProtocol(HttpToolsProtocol):
+    """Adds what uvicorn lacks: a head has to arrive within a time and a size."""
+
+    header_timeout_s = 10.0
+    _num_head_bytes = 0
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+        super().connection_made(transport)
+        self._begin_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_head()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._head_timer is not None:
+            self._num_head_bytes += len(data)
+            if self._num_head_bytes > _MAX_HEAD_BYTES:
+                self._refuse(b"431 Request Header Fields Too Large")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._begin_head()
+
+    def on_headers_complete(self) -> None:
+        self._end_head()
+        super().on_headers_complete()
+
+    def _begin_head(self) -> None:
+        self._end_head()
+        self._num_head_bytes = 0
+        self._head_timer = self.loop.call_later(self.header_timeout_s, self._refuse, b"408 Request Timeout")
+
+    def _end_head(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _refuse(self, status: bytes) -> None:
+        self._end_head()
+        if not self.transport.is_closing():
+            self.transport.write(b"HTTP/1.1 " + status + b"\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+            self.transport.close()
+
+
+class _QuietServer(uvicorn.Server):
+    """uvicorn without signal handlers: signals belong to whoever runs the process."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class UvicornServer:
+    """An `HttpServer`."""
+
+    def __init__(self, app: AsgiApp, sock: socket.socket, settings: ServerSettings | None = None) -> None:
+        self._settings = settings or ServerSettings()
+        self._address = Address(sock)
+        self._sock = sock
+        protocol = type("_Protocol", (_BoundedProtocol,), {"header_timeout_s": self._settings.header_timeout_s})
+        config = uvicorn.Config(
+            app,
+            http=protocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level=logging.CRITICAL,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            backlog=self._settings.backlog,
+            timeout_keep_alive=_KEEP_ALIVE_S,
+        )
+        self._server = _QuietServer(config)
+        self._running: asyncio.Task[None] | None = None
+
+    @property
+    def port(self) -> int:
+        return self._address.port
+
+    @property
+    def url(self) -> str:
+        return self._address.url
+
+    async def start(self) -> None:
+        self._running = asyncio.get_running_loop().create_task(self._server.serve(sockets=[self._sock]))
+        await wait_started(self._running, self._server.listening)
+
+    async def stop(self) -> None:
+        if self._running is None:
+            self._sock.close()
+        else:
+            self._server.should_exit = True
+            await wait_or_abort(self._running, self._address, self._settings.stop_grace_s)
+        self._address.remove_file()
+
+    async def wait_stopped(self) -> None:
+        if self._running is not None:
+            await ignore_cancelled(asyncio.shield(self._running))

@@ -1,0 +1,88 @@
+"""Every metric of ours by name: what it is, what it means, how it is split. `docs/metrics.md` lists the same.
+
+Names follow what operators of inference servers know, under our prefix. Times are seconds; ratios are of two counters
+and left to the query.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(Enum):
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric family. A counter's samples have the suffix `_total`, an info's `_info`."""
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+
+    @property
+    def sample_name(self) -> str:
+        """The name that a query uses; a histogram's samples add `_bucket`, `_sum` and `_count` to it."""
+        suffix = {Kind.COUNTER: "_total", Kind.INFO: "_info"}.get(self.kind, "")
+        return self.name + suffix
+
+
+def _metric(name: str, kind: Kind, text: str, *labels: str) -> Metric:
+    return Metric("tidegate_" + name, kind, text, labels)
+
+
+_COUNTER, _GAUGE, _HISTOGRAM = Kind.COUNTER, Kind.GAUGE, Kind.HISTOGRAM
+
+ENGINE: tuple[Metric, ...] = (
+    _metric("engine_up", _GAUGE, "1 while the engine is ready, else 0."),
+    _metric("engine_epoch", _GAUGE, "How often an engine process has been started; the current one's number."),
+    _metric("engine_restarts", _COUNTER, "Engine processes started in place of one that ended."),
+    _metric("stale_outputs_dropped", _COUNTER, "Engine outputs that came after their request had ended."),
+    _metric("requests_running", _GAUGE, "Sequences in the engine's batch; each choice of a request is one."),
+    _metric("requests_waiting", _GAUGE, "Sequences that wait in the engine."),
+    _metric("requests_held", _GAUGE, "Sequences not scheduled because their reader is behind."),
+    _metric("kv_blocks", _GAUGE, "KV cache blocks by state: free, cached, used.", "state"),
+    _metric("kv_cache_usage_ratio", _GAUGE, "Used KV cache blocks as a share of all, 0 to 1."),
+    _metric("prefix_cache_queries", _COUNTER, "Prompt tokens looked up in the prefix cache."),
+    _metric("prefix_cache_hits", _COUNTER, "Prompt tokens found in the prefix cache."),
+    _metric("preemptions", _COUNTER, "Sequences that gave up their blocks to others."),
+    _metric("engine_steps", _COUNTER, "Steps of the engine."),
+    _metric("engine_prefill_tokens", _COUNTER, "Prompt tokens computed."),
+    _metric("engine_decode_tokens", _COUNTER, "Tokens generated, delivered or not."),
+    _metric("engine_last_step_seconds", _GAUGE, "Duration of the engine's latest step."),
+    _metric("engine_last_step_tokens", _GAUGE, "Tokens computed in the engine's latest step."),
+)
+
+ADMISSION: tuple[Metric, ...] = (
+    _metric("admission_requests", _GAUGE, "Requests that hold a permit."),
+    _metric("admission_sequences", _GAUGE, "Sequences of the requests that hold a permit."),
+    _metric("admission_queued_tokens", _GAUGE, "Prompt tokens of requests without any output yet."),
+)
+
+REQUESTS: tuple[Metric, ...] = (
+    _metric("requests_received", _COUNTER, "Requests to generating and tokenizing routes.", "route"),
+    _metric("requests_refused", _COUNTER, "Requests answered with an error before engine work.", "route", "code"),
+    _metric("request_success", _COUNTER, "Requests that ended well, by finish reason.", "finish_reason"),
+    _metric("aborts", _COUNTER, "Requests ended early, by cause: client_gone, slow_client, shutdown, ...", "cause"),
+    _metric("request_errors", _COUNTER, "Errors that callers got, by public error code.", "code"),
+    _metric("retries_seen", _COUNTER, "Requests that their client marked as a retry.", "route"),
+    _metric("http_requests", _COUNTER, "HTTP responses by route, method and status.", "route", "method", "status"),
+    _metric("prompt_tokens", _COUNTER, "Prompt tokens of ended requests, cached ones included."),
+    _metric("prompt_tokens_cached", _COUNTER, "Prompt tokens of ended requests that came from the prefix cache."),
+    _metric("generation_tokens", _COUNTER, "Generated tokens of ended requests, aborted ones included."),
+    _metric("tokens_delivered", _COUNTER, "Generated tokens handed on to replies, counted as they come."),
+    _metric("time_to_first_token_seconds", _HISTOGRAM, "From receipt to the first token."),
+    _metric("inter_token_latency_seconds", _HISTOGRAM, "From one token of a choice to the next."),
+    _metric("queue_time_seconds", _HISTOGRAM, "From receipt to the engine's first work on the request."),
+    _metric("e2e_request_latency_seconds", _HISTOGRAM, "From receipt to the end, of requests that ended well."),
+    _metric("request_prompt_tokens", _HISTOGRAM, "Prompt tokens of a request."),
+    _metric("request_generation_tokens", _HISTOGRAM, "Generated tokens of a request, all choices together."),
+)
+
+BUILD = _metric("build", Kind.INFO, "Version of the server and of its Python.", "version", "python")
+
+CATALOG: tuple[Metric, ...] = (*ENGINE, *ADMISSION, *REQUESTS, BUILD)

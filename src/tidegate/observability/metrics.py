@@ -1,0 +1,189 @@
+"""MetricsObserver: facts become numbers, and numbers become Prometheus metric families when somebody looks.
+
+Counts of requests are kept here; the engine's and admission's accounts are read at scrape time. Nothing here takes a
+lock: facts and scrapes come from the event loop's thread. A scrape from another thread would see a count that is at
+most one fact old.
+
+An ended request counts once under `request_success`, `aborts`, or neither (an error); its error code, if it has one,
+counts under `request_errors` as well.
+"""
+
+import platform
+from collections.abc import Callable, Iterable, Iterator
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+)
+from prometheus_client.metrics_core import (
+    Metric as Family,
+)
+
+from tidegate.observability import catalog
+from tidegate.observability.catalog import Kind, Metric
+from tidegate.observability.histogram import Histogram
+from tidegate.observability.label_counter import OTHER, LabelCounter
+from tidegate.observability.observer import EngineChanged, RequestEnded
+from tidegate.observability.views import AdmissionView, EngineView, GaugesView
+
+SUCCESSES = frozenset({"stop", "length", "tool_calls", "content_filter"})
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+_WAITS_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+_GAPS_S = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_LATENCIES_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
+_TOKENS = tuple(float(2**power) for power in range(18))
+BOUNDS = {
+    "time_to_first_token_seconds": _WAITS_S,
+    "inter_token_latency_seconds": _GAPS_S,
+    "queue_time_seconds": _WAITS_S,
+    "e2e_request_latency_seconds": _LATENCIES_S,
+    "request_prompt_tokens": _TOKENS,
+    "request_generation_tokens": _TOKENS,
+}
+
+Series = list[tuple[tuple[str, ...], float]]
+
+
+class MetricsObserver:
+    """Implements `Observer`, and collects for a registry of its own.
+
+    `engine` and `admission` give current accounts and are called at every scrape; without `admission` its metrics are
+    absent. `version` is the server's.
+    """
+
+    def __init__(
+        self,
+        engine: Callable[[], EngineView],
+        admission: Callable[[], AdmissionView] | None = None,
+        version: str = "",
+    ) -> None:
+        self._engine = engine
+        self._admission = admission
+        self._build = {"version": version, "python": platform.python_version()}
+        self._num_delivered = 0
+        self._counters = {
+            metric.name: LabelCounter(len(metric.labels))
+            for metric in catalog.REQUESTS
+            if metric.kind is Kind.COUNTER and metric.name != "tidegate_tokens_delivered"
+        }
+        for reason in SUCCESSES:
+            self._count("request_success", reason, amount=0)
+        self._histograms = {"tidegate_" + name: Histogram(bounds) for name, bounds in BOUNDS.items()}
+        self._observe_gap = self._histograms["tidegate_inter_token_latency_seconds"].observe
+        self.registry = CollectorRegistry()
+        self.registry.register(self)
+        ProcessCollector(registry=self.registry)
+
+    def _count(self, name: str, *labels: str, amount: int = 1) -> None:
+        self._counters["tidegate_" + name].add(*labels, amount=amount)
+
+    def _observe(self, name: str, value: float | None) -> None:
+        if value is not None:
+            self._histograms["tidegate_" + name].observe(value)
+
+    def request_received(self, route: str, num_retries: int = 0) -> None:
+        self._count("requests_received", route)
+        if num_retries > 0:
+            self._count("retries_seen", route)
+
+    def request_refused(self, route: str, status: int, code: str) -> None:  # noqa: ARG002 the code implies it
+        self._count("requests_refused", route, code)
+        self._count("request_errors", code)
+
+    def request_ended(self, facts: RequestEnded) -> None:
+        if facts.outcome in SUCCESSES:
+            self._count("request_success", facts.outcome)
+            self._observe("e2e_request_latency_seconds", facts.duration_s)
+        elif facts.outcome != "error":
+            self._count("aborts", facts.outcome)
+        if facts.code is not None:
+            self._count("request_errors", facts.code)
+        self._count("prompt_tokens", amount=facts.num_prompt_tokens)
+        self._count("prompt_tokens_cached", amount=facts.num_cached_tokens)
+        self._count("generation_tokens", amount=facts.num_completion_tokens)
+        self._observe("queue_time_seconds", facts.queue_s)
+        self._observe("time_to_first_token_seconds", facts.first_token_s)
+        self._observe("request_prompt_tokens", facts.num_prompt_tokens)
+        self._observe("request_generation_tokens", facts.num_completion_tokens)
+
+    def tokens_delivered(self, num_tokens: int, gap_s: float | None) -> None:
+        self._num_delivered += num_tokens
+        if gap_s is not None and num_tokens:
+            self._observe_gap(gap_s / num_tokens, num_tokens)
+
+    def engine_changed(self, facts: EngineChanged) -> None:
+        """Takes nothing: the engine's state is read at scrape time."""
+
+    def http_response(self, route: str, method: str, status: int) -> None:
+        self._count("http_requests", route, method if method in METHODS else OTHER, str(status))
+
+    def describe(self) -> Iterable[Family]:
+        """Yields every family without samples: the registry checks names with it."""
+        return [_family(metric, [], None) for metric in catalog.CATALOG if metric.kind is not Kind.INFO]
+
+    def collect(self) -> Iterator[Family]:
+        """Yields every family with its current samples, in the order of the catalog."""
+        engine = self._engine()
+        series = _engine_series(engine, engine.gauges)
+        if self._admission is not None:
+            series.update(_admission_series(self._admission()))
+        series.update((name, counter.items()) for name, counter in self._counters.items())
+        series["tidegate_tokens_delivered"] = [((), float(self._num_delivered))]
+        for metric in catalog.CATALOG:
+            if metric.kind is Kind.INFO:
+                yield InfoMetricFamily(metric.name, metric.help, self._build)
+            elif metric.name in series or metric.name in self._histograms:
+                yield _family(metric, series.get(metric.name, []), self._histograms.get(metric.name))
+
+
+def _family(metric: Metric, series: Series, histogram: Histogram | None) -> Family:
+    if metric.kind is Kind.HISTOGRAM:
+        buckets = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels)
+        if histogram is not None:
+            buckets.add_metric((), histogram.cumulative(), histogram.sum)
+        return buckets
+    make = CounterMetricFamily if metric.kind is Kind.COUNTER else GaugeMetricFamily
+    family = make(metric.name, metric.help, labels=metric.labels)
+    for labels, value in series:
+        family.add_metric(labels, value)
+    return family
+
+
+def _engine_series(engine: EngineView, gauges: GaugesView) -> dict[str, Series]:
+    """Counts of a moment read 0 while no engine is ready; totals keep the last ones heard."""
+    up = int(engine.is_ready)
+    num_blocks = gauges.blocks_free + gauges.blocks_cached + gauges.blocks_used
+    single: dict[str, float] = {
+        "engine_up": up,
+        "engine_epoch": engine.epoch,
+        "engine_restarts": engine.num_restarts,
+        "stale_outputs_dropped": engine.num_stale_outputs,
+        "requests_running": up * gauges.num_running,
+        "requests_waiting": up * gauges.num_waiting,
+        "requests_held": up * gauges.num_held,
+        "kv_cache_usage_ratio": up * gauges.blocks_used / num_blocks if num_blocks else 0.0,
+        "prefix_cache_queries": gauges.num_prompt_tokens,
+        "prefix_cache_hits": gauges.num_cached_tokens,
+        "preemptions": gauges.num_preemptions,
+        "engine_steps": gauges.num_steps,
+        "engine_prefill_tokens": gauges.num_prefill_tokens,
+        "engine_decode_tokens": gauges.num_decode_tokens,
+        "engine_last_step_seconds": up * gauges.step_s,
+        "engine_last_step_tokens": up * gauges.num_step_tokens,
+    }
+    series: dict[str, Series] = {"tidegate_" + name: [((), float(value))] for name, value in single.items()}
+    states = {"free": gauges.blocks_free, "cached": gauges.blocks_cached, "used": gauges.blocks_used}
+    series["tidegate_kv_blocks"] = [((state,), float(up * number)) for state, number in states.items()]
+    return series
+
+
+def _admission_series(admission: AdmissionView) -> dict[str, Series]:
+    return {
+        "tidegate_admission_requests": [((), float(admission.num_requests))],
+        "tidegate_admission_sequences": [((), float(admission.num_sequences))],
+        "tidegate_admission_queued_tokens": [((), float(admission.queued_tokens))],
+    }

@@ -1,0 +1,101 @@
+"""`Observer`: the port through which the HTTP half reports facts to metrics, logs and traces.
+
+One typed method for each kind of fact. Implementations return at once, keep nothing unbounded, and never raise.
+"""
+
+from typing import Protocol
+
+import msgspec
+
+
+class RequestEnded(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything worth counting about one request to a generating or tokenizing route, at its end.
+
+    `outcome` is one word: the public finish reason of the first choice ("stop", "length", "tool_calls"), or what
+    ended the request instead ("error", "client_gone", "slow_client", "shutdown"). `status` is the HTTP status that
+    was sent, None when none was; `code` is the public error code, None without an error. Durations are in seconds
+    and count from receipt: `queue_s` to the engine's first work on it, `first_token_s` to its first token,
+    `duration_s` to the end; None when that never happened. `key_name` is the configured name of the caller's key,
+    never the key.
+    """
+
+    request_id: str
+    wire_id: str
+    route: str
+    model: str | None
+    outcome: str
+    status: int | None
+    duration_s: float
+    code: str | None = None
+    num_prompt_tokens: int = 0
+    num_cached_tokens: int = 0
+    num_completion_tokens: int = 0
+    queue_s: float | None = None
+    first_token_s: float | None = None
+    is_stream: bool = False
+    key_name: str | None = None
+    num_retries: int = 0
+    """The client's own count of earlier attempts (`x-stainless-retry-count`)."""
+
+
+class EngineChanged(msgspec.Struct, frozen=True, kw_only=True):
+    """The engine became ready or went away. `reason` is for people: an exit status, a message of the engine."""
+
+    is_ready: bool
+    epoch: int
+    num_restarts: int
+    process_id: int | None = None
+    reason: str | None = None
+
+
+class Observer(Protocol):
+    """Where facts go. Called on the event loop."""
+
+    def request_received(self, route: str, num_retries: int = 0) -> None:
+        """A request to a generating or tokenizing route arrived."""
+        ...
+
+    def request_refused(self, route: str, status: int, code: str) -> None:
+        """A request was answered with an error before any engine work."""
+        ...
+
+    def request_ended(self, facts: RequestEnded) -> None:
+        """A request that the engine knew reached its end. Exactly once for each."""
+        ...
+
+    def tokens_delivered(self, num_tokens: int, gap_s: float | None) -> None:
+        """Tokens of one choice came, `gap_s` after that choice's previous ones; None for its first.
+
+        Called for every streamed token: cheap above all.
+        """
+        ...
+
+    def engine_changed(self, facts: EngineChanged) -> None:
+        """The engine became ready or went away."""
+        ...
+
+    def http_response(self, route: str, method: str, status: int) -> None:
+        """A status was sent, on any route of any listener. `route` is a pattern of ours, never a raw path."""
+        ...
+
+
+class NullObserver:
+    """Takes every fact and keeps none. A base for observers that care about a few kinds."""
+
+    def request_received(self, route: str, num_retries: int = 0) -> None:
+        pass
+
+    def request_refused(self, route: str, status: int, code: str) -> None:
+        pass
+
+    def request_ended(self, facts: RequestEnded) -> None:
+        pass
+
+    def tokens_delivered(self, num_tokens: int, gap_s: float | None) -> None:
+        pass
+
+    def engine_changed(self, facts: EngineChanged) -> None:
+        pass
+
+    def http_response(self, route: str, method: str, status: int) -> None:
+        pass

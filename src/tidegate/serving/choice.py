@@ -1,0 +1,158 @@
+"""One choice from tokens to events: detokenise, parse, match stop strings, align log-probabilities.
+
+Decides what of the model's output is visible and when the choice ends on the text side (CONTRACT.md sections 5 to 7).
+Works token by token inside a delta, so that the grouping of tokens into steps never shows. Does not know the wire,
+the engine's epochs, or other choices.
+"""
+
+from dataclasses import dataclass
+
+from tidegate.inference.event import ChoiceFinished, ContentText, LogprobEntry, ParsedEvent, StreamEvent
+from tidegate.inference.finish import EngineFinish, FinishReason, StopMatch
+from tidegate.inference.output import TokenDelta
+from tidegate.parsers.parser import OutputParser
+from tidegate.serving.logprob_aligner import LogprobAligner
+from tidegate.text.detokenizer import Detokenizer
+from tidegate.text.stop_matcher import StopMatcher
+from tidegate.text.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class ChoicePlan:
+    """How to read the output of one request's choices. `text_start`: characters before the completion."""
+
+    vocabulary: Vocabulary
+    stop_strings: tuple[str, ...] = ()
+    include_stop: bool = False
+    min_tokens: int = 0
+    skip_special: bool = True
+    want_logprobs: bool = False
+    want_token_ids: bool = False
+    text_start: int = 0
+    eos_token_ids: frozenset[int] = frozenset()
+
+
+class ChoiceStream:
+    """Feeds on the deltas of one choice; after the finishing event it ignores whatever still comes."""
+
+    def __init__(self, plan: ChoicePlan, parser: OutputParser) -> None:
+        self._plan = plan
+        self._parser = parser
+        self._detokenizer = Detokenizer(plan.vocabulary, skip_special=plan.skip_special)
+        self._matcher = StopMatcher(plan.stop_strings, include_match=plan.include_stop)
+        self._aligner = LogprobAligner(plan.vocabulary, plan.text_start) if plan.want_logprobs else None
+        self._num_chars = 0
+        self._token_ids: list[int] = []
+        self.num_tokens = 0
+        self.finish_reason: FinishReason | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        return self.finish_reason is not None
+
+    def feed(self, delta: TokenDelta) -> list[StreamEvent]:
+        """Returns the events of new tokens; the last one is `ChoiceFinished` when the choice ended here.
+
+        A delta that finishes as ABORTED or FAILED is the driver's affair; its tokens are read all the same.
+        """
+        if self.finish_reason is not None:
+            return []
+        events: list[StreamEvent] = []
+        num_hidden = self._num_hidden(delta)
+        last = len(delta.token_ids) - 1
+        for i, token_id in enumerate(delta.token_ids):
+            self.num_tokens += 1
+            if self._plan.want_token_ids:
+                self._token_ids.append(token_id)
+            if i > last - num_hidden:
+                continue
+            if self._feed_token(token_id, i, delta, events):
+                return events
+        if delta.finish in _ENDINGS:
+            self._finish(_ENDINGS[delta.finish], StopMatch(token_id=delta.stop_token), events)
+        elif self._token_ids and events:
+            self._attach_token_ids(events)
+        return events
+
+    def _num_hidden(self, delta: TokenDelta) -> int:
+        """An end token says that the text is over; it is not part of it, unless the caller asked for it."""
+        if not delta.token_ids or self._plan.include_stop:
+            return 0
+        token_id = delta.token_ids[-1]
+        if delta.finish is EngineFinish.STOP_TOKEN:
+            return int(token_id == delta.stop_token)
+        return int(delta.finish is EngineFinish.EOS and token_id in self._plan.eos_token_ids)
+
+    def _feed_token(self, token_id: int, i: int, delta: TokenDelta, events: list[StreamEvent]) -> bool:
+        """Reads one token; returns whether it ended the choice."""
+        num_chars_before = self._num_chars
+        text = self._detokenizer.feed(token_id)
+        self._num_chars += len(text)
+        if self._aligner is not None and delta.logprobs is not None and self._has_text(token_id):
+            self._aligner.feed(delta.logprobs[i], num_chars_before)
+        return bool(text) and self._take_text(text, events)
+
+    def _has_text(self, token_id: int) -> bool:
+        return not (self._plan.skip_special and self._plan.vocabulary.is_special(token_id))
+
+    def _take_text(self, text: str, events: list[StreamEvent]) -> bool:
+        return any(self._take_parsed(event, events) for event in self._parser.feed(text))
+
+    def _take_parsed(self, event: ParsedEvent, events: list[StreamEvent]) -> bool:
+        """Stop strings are matched in content only; whatever else the parser finds passes."""
+        if not isinstance(event, ContentText):
+            events.append(event)
+            return False
+        if self.num_tokens <= self._plan.min_tokens:
+            self._emit(self._matcher.pass_through(event.text), events)
+            return False
+        released = self._matcher.feed(event.text)
+        match = self._matcher.match
+        self._emit(released, events, is_cut=match is not None)
+        if match is None:
+            return False
+        self._close(FinishReason.STOP, StopMatch(text=match), events)
+        return True
+
+    def _emit(self, text: str, events: list[StreamEvent], *, is_cut: bool = False) -> None:
+        if not text:
+            return
+        entries: tuple[LogprobEntry, ...] = ()
+        if self._aligner is not None:
+            entries = self._aligner.release_cut(text) if is_cut else self._aligner.release(text)
+        events.append(ContentText(text, entries))
+
+    def _finish(self, reason: FinishReason, match: StopMatch, events: list[StreamEvent]) -> None:
+        """The engine ended the choice: whatever is held back is text after all, unless it completes a stop."""
+        tail = self._detokenizer.finish()
+        self._num_chars += len(tail)
+        if tail and self._take_text(tail, events):
+            return
+        for event in self._parser.finish():
+            if self._take_parsed(event, events):
+                return
+        self._emit(self._matcher.finish(), events)
+        self._close(reason, match if match.token_id is not None else None, events)
+
+    def _close(self, reason: FinishReason, match: StopMatch | None, events: list[StreamEvent]) -> None:
+        self.finish_reason = reason
+        if self._token_ids:
+            self._attach_token_ids(events)
+        events.append(ChoiceFinished(reason, match))
+
+    def _attach_token_ids(self, events: list[StreamEvent]) -> None:
+        """Token ids travel with the next content; those that have no text left travel alone, with the last."""
+        token_ids, self._token_ids = tuple(self._token_ids), []
+        for i in range(len(events) - 1, -1, -1):
+            event = events[i]
+            if isinstance(event, ContentText):
+                events[i] = ContentText(event.text, event.logprobs, event.token_ids + token_ids)
+                return
+        events.append(ContentText("", (), token_ids))
+
+
+_ENDINGS = {
+    EngineFinish.EOS: FinishReason.STOP,
+    EngineFinish.STOP_TOKEN: FinishReason.STOP,
+    EngineFinish.LENGTH: FinishReason.LENGTH,
+}

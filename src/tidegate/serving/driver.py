@@ -1,0 +1,320 @@
+"""RequestDriver: one call to a generating route, from admission to its last byte.
+
+Applies events to the request's machine and carries out the effects; counts choices and tokens; stops choices whose
+text is complete; holds the engine while the reader is behind. Everything that decides runs here, on the producer's
+side of the mailbox, when tokens arrive. Runs on the event loop only, and no method waits except `take` and
+`wait_status`.
+
+Does not know bytes, HTTP, or how prompts came to be.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tidegate.clock import Clock
+from tidegate.engine.port import Engine
+from tidegate.errors import EngineRefused, InternalError, ServeError
+from tidegate.inference.output import TokenDelta, TokenLogprob
+from tidegate.lifecycle.admission import AdmissionController, Permit
+from tidegate.lifecycle.drain import Drain
+from tidegate.lifecycle.effects import Effect
+from tidegate.lifecycle.events import Event
+from tidegate.lifecycle.machine import RequestMachine
+from tidegate.observability.observer import Observer
+from tidegate.parsers.plain import PlainParser
+from tidegate.serving.choice import ChoiceStream
+from tidegate.serving.echo import PromptEcho
+from tidegate.serving.ending import Story, describe_end
+from tidegate.serving.mailbox import IndexedEvent, Mailbox
+from tidegate.serving.prepared import PreparedCall, PreparedPrompt
+from tidegate.serving.usage import TokenCounts
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all drivers of a server share."""
+
+    engine: Engine
+    admission: AdmissionController
+    drain: Drain
+    observer: Observer
+    clock: Clock
+    unsent_bytes: int
+    """Text that may wait for a reader before the engine is held."""
+    on_fault: Callable[[BaseException], None]
+    """Hears of faults of ours that were contained to one request."""
+
+
+class _PromptSink:
+    """Where the deltas of one prompt go: `base` is the index of its first choice."""
+
+    def __init__(self, driver: "RequestDriver", prompt: PreparedPrompt, base: int, num_choices: int) -> None:
+        self.request_id = prompt.request.request_id
+        self.base = base
+        self.num_prompt_tokens = prompt.request.num_prompt_tokens
+        self.echo = PromptEcho(prompt)
+        self.num_cached_tokens = 0
+        self.is_open = [True] * num_choices
+        self._driver = driver
+
+    def deliver(self, delta: TokenDelta) -> None:
+        self._driver.deliver(self, delta)
+
+    def fail(self, error: ServeError) -> None:
+        self._driver.fail(error)
+
+
+class RequestDriver:
+    """Create, `start`, then either `wait_status` and `take` (a stream) or only `take` (a whole reply)."""
+
+    def __init__(
+        self, call: PreparedCall, surroundings: Surroundings, on_settled: Callable[["RequestDriver"], None]
+    ) -> None:
+        self.call = call
+        self.machine = RequestMachine()
+        self.story = Story(call.context.received_at)
+        self._around = surroundings
+        self._on_settled = on_settled
+        self._permit: Permit | None = None
+        self._mailbox = Mailbox()
+        self._status: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        n = call.num_choices
+        self._sinks = [_PromptSink(self, prompt, i * n, n) for i, prompt in enumerate(call.prompts)]
+        self._choices = [ChoiceStream(prompt.plan, PlainParser()) for prompt in call.prompts for _ in range(n)]
+        self._last_token_at: list[float | None] = [None] * len(self._choices)
+        self._num_unfinished = len(self._choices)
+        self._num_in_engine = len(self._choices)
+        self._is_held = False
+
+    # ---- from the service ----
+
+    def start(self) -> None:
+        """Takes a permit and hands all prompts to the engine.
+
+        Raises QueueFull, ServerDraining or EngineUnavailable; then the request has ended and holds nothing.
+        """
+        now = self._around.clock.now()
+        num_choices = len(self._choices)
+        try:
+            self._permit = self._around.admission.try_acquire(
+                self.call.context.request_id, num_choices, self.call.num_prompt_tokens, now
+            )
+        except ServeError as error:
+            self._end_unsubmitted(Event.REFUSE, error)
+            raise
+        self._apply(Event.ADMIT)
+        try:
+            for prompt, sink in zip(self.call.prompts, self._sinks, strict=True):
+                self._around.engine.submit(prompt.request, sink)
+        except ServeError as error:
+            self._abort_engine()
+            self._end_unsubmitted(Event.FAIL, error)
+            raise
+        self._apply(Event.SUBMIT)
+
+    def _end_unsubmitted(self, event: Event, error: ServeError) -> None:
+        """Prompts that the engine had taken already have been aborted: whatever still comes of them is not ours."""
+        self.story.error = error
+        self._num_in_engine = 0
+        for sink in self._sinks:
+            sink.is_open = [False] * len(sink.is_open)
+        self._apply(event)
+        self._apply(Event.SEND_ERROR)
+
+    async def wait_status(self, hold_s: float) -> None:
+        """Waits for the first output, the failure or the end of the request, at most `hold_s` seconds."""
+        await asyncio.wait([self._status], timeout=hold_s)
+
+    async def take(self) -> list[IndexedEvent] | None:
+        """As `Mailbox.take`; lets the engine go on when it was held."""
+        items = await self._mailbox.take()
+        if self._is_held and items:
+            self._hold(held=False)
+        return items
+
+    @property
+    def error(self) -> ServeError | None:
+        """What the client has to be told instead of an answer."""
+        return self.story.error
+
+    @property
+    def counts(self) -> TokenCounts:
+        """Tokens so far."""
+        return TokenCounts(
+            num_prompt=sum(sink.num_prompt_tokens for sink in self._sinks),
+            num_cached=sum(sink.num_cached_tokens for sink in self._sinks),
+            num_completion=sum(choice.num_tokens for choice in self._choices),
+        )
+
+    def prompt_logprobs(self, prompt: int) -> list[TokenLogprob | None]:
+        """Returns the scores of one prompt's tokens, when they were asked for."""
+        return self._sinks[prompt].echo.scores
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether everything there will ever be has been taken."""
+        return self._mailbox.is_drained
+
+    def nudge(self) -> None:
+        self._mailbox.nudge()
+
+    def note_sent(self, event: Event, status: int) -> None:
+        """Records what the client has been sent: one of the SEND events, and the reply's status."""
+        self.story.status = status
+        self._apply(event)
+
+    def disconnect(self, cause: str) -> None:
+        """Nobody reads any more, because of `cause`. Harmless after the end."""
+        if self.machine.is_reply_open:
+            self.story.cause = cause
+        self._mailbox.close()
+        self._apply(Event.DISCONNECT)
+
+    def expire(self, error: ServeError) -> None:
+        """The server ends the work with `error`."""
+        if self.story.error is None and not self.machine.is_settled:
+            self.story.error = error
+        self._apply(Event.EXPIRE)
+
+    # ---- from the engine ----
+
+    def deliver(self, sink: _PromptSink, delta: TokenDelta) -> None:
+        """Takes new tokens of one choice. A fault of ours in here ends this request, never the engine's channel."""
+        if not sink.is_open[delta.choice]:
+            return
+        try:
+            self._deliver(sink, delta)
+        except Exception as fault:
+            self._around.on_fault(fault)
+            self.expire(InternalError("An internal error occurred."))
+            if delta.finish is not None and sink.is_open[delta.choice]:
+                self._close_in_engine(sink, delta.choice, Event.ABORT_ACK)
+
+    def fail(self, error: ServeError) -> None:
+        """The engine is lost: every prompt's sink hears it, the first counts."""
+        if self._num_in_engine == 0:
+            return
+        self._num_in_engine = 0
+        for sink in self._sinks:
+            sink.is_open = [False] * len(sink.is_open)
+        if self.story.error is None:
+            self.story.error = error
+        self._apply(Event.FAIL)
+
+    def _deliver(self, sink: _PromptSink, delta: TokenDelta) -> None:
+        index = sink.base + delta.choice
+        if delta.num_prompt_tokens or self.story.started_at is None:
+            self._note_started(sink, delta)
+        choice = self._choices[index]
+        if not choice.is_finished:
+            self._feed(sink, index, choice, delta)
+        if delta.finish is None:
+            return
+        if choice.is_finished:
+            self._close_in_engine(sink, delta.choice, Event.FINISH)
+        else:
+            self._fail_choice(sink, delta)
+
+    def _note_started(self, sink: _PromptSink, delta: TokenDelta) -> None:
+        """The first output of a prompt: it no longer waits, and the engine's own counts are known."""
+        if self.story.started_at is None:
+            self.story.started_at = self._around.clock.now()
+            if self._permit is not None:
+                self._around.admission.note_started(self._permit)
+        if delta.num_prompt_tokens:
+            sink.num_prompt_tokens = delta.num_prompt_tokens
+            sink.num_cached_tokens = delta.num_cached_tokens
+
+    def _feed(self, sink: _PromptSink, index: int, choice: ChoiceStream, delta: TokenDelta) -> None:
+        events = sink.echo.precede(delta, choice.feed(delta))
+        num_tokens = len(delta.token_ids)
+        if num_tokens:
+            self._note_tokens(index, num_tokens)
+        if events:
+            self._mailbox.put(index, events)
+            if not self._is_held and self._mailbox.num_bytes > self._around.unsent_bytes:
+                self._hold(held=True)
+            self._settle_status()
+        if choice.is_finished:
+            self._finish_text(sink, delta, choice)
+        elif num_tokens:
+            self._apply(Event.OUTPUT)
+
+    def _note_tokens(self, index: int, num_tokens: int) -> None:
+        now = self._around.clock.now()
+        last_at = self._last_token_at[index]
+        self._last_token_at[index] = now
+        if self.story.first_token_at is None:
+            self.story.first_token_at = now
+        self._around.observer.tokens_delivered(num_tokens, None if last_at is None else now - last_at)
+
+    def _finish_text(self, sink: _PromptSink, delta: TokenDelta, choice: ChoiceStream) -> None:
+        """A choice has all its text. One that stopped by itself is aborted alone, unless it was the last."""
+        self.story.finish_reason = self.story.finish_reason or (
+            choice.finish_reason.value if choice.finish_reason else None
+        )
+        self._num_unfinished -= 1
+        if self._num_unfinished == 0:
+            self._mailbox.close()
+            if (self._num_in_engine > 1 or delta.finish is None) and self.machine.allows(Event.STOP):
+                self._apply(Event.STOP)
+        elif delta.finish is None:
+            self._around.engine.abort(sink.request_id, delta.choice)
+
+    def _close_in_engine(self, sink: _PromptSink, choice: int, event: Event) -> None:
+        sink.is_open[choice] = False
+        self._num_in_engine -= 1
+        if self._num_in_engine == 0:
+            self._apply(event)
+
+    def _fail_choice(self, sink: _PromptSink, delta: TokenDelta) -> None:
+        """The engine ended a choice that was not complete: because we asked, or because it could not go on."""
+        if self.story.error is None and self.machine.is_reply_open:
+            self.story.error = EngineRefused(delta.error or "The engine gave this request up.")
+            if self._num_in_engine > 1:
+                self._apply(Event.EXPIRE)
+            else:
+                sink.is_open[delta.choice] = False
+                self._num_in_engine = 0
+                self._apply(Event.FAIL)
+                return
+        self._close_in_engine(sink, delta.choice, Event.ABORT_ACK)
+
+    # ---- effects ----
+
+    def _apply(self, event: Event) -> None:
+        for effect in self.machine.apply(event):
+            self._carry_out(effect)
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case Effect.ABORT_ENGINE:
+                self._abort_engine()
+            case Effect.RELEASE_PERMIT:
+                if self._permit is not None:
+                    self._around.admission.release(self._permit)
+            case Effect.REPLY_ERROR_STATUS | Effect.REPLY_ERROR_EVENT:
+                self._mailbox.close()
+                self._settle_status()
+            case Effect.SETTLE:
+                self._settle_status()
+                self._around.observer.request_ended(
+                    describe_end(self.call, self.story, self.counts, self._around.clock.now())
+                )
+                self._on_settled(self)
+
+    def _abort_engine(self) -> None:
+        for sink in self._sinks:
+            if any(sink.is_open):
+                self._around.engine.abort(sink.request_id)
+
+    def _hold(self, *, held: bool) -> None:
+        self._is_held = held
+        for sink in self._sinks:
+            if any(sink.is_open):
+                self._around.engine.hold(sink.request_id, held=held)
+
+    def _settle_status(self) -> None:
+        if not self._status.done():
+            self._status.set_result(None)

@@ -1,0 +1,52 @@
+"""What is told of a request at its end, for metrics and logs."""
+
+from dataclasses import dataclass
+
+from tidegate.contract.error_table import row_of
+from tidegate.errors import ServeError
+from tidegate.observability.observer import RequestEnded
+from tidegate.serving.prepared import PreparedCall
+from tidegate.serving.usage import TokenCounts
+
+
+@dataclass(slots=True)
+class Story:
+    """What has happened to one request. Instants are of the monotonic clock; None for what has not happened."""
+
+    received_at: float
+    started_at: float | None = None
+    """The engine's first word of it."""
+    first_token_at: float | None = None
+    finish_reason: str | None = None
+    """Of the first choice that finished."""
+    error: ServeError | None = None
+    cause: str | None = None
+    """Why nobody reads the reply any more."""
+    status: int | None = None
+    """The HTTP status that was sent."""
+
+
+def describe_end(call: PreparedCall, story: Story, counts: TokenCounts, now: float) -> RequestEnded:
+    """Returns the facts of a request that has ended on both sides."""
+    outcome = story.cause or ("error" if story.error is not None else story.finish_reason or "error")
+    return RequestEnded(
+        request_id=call.context.request_id,
+        wire_id=call.context.wire_id,
+        route=call.context.route,
+        model=call.model,
+        outcome=outcome,
+        status=story.status,
+        duration_s=now - story.received_at,
+        code=row_of(story.error).code if story.error is not None else None,
+        num_prompt_tokens=counts.num_prompt,
+        num_cached_tokens=counts.num_cached,
+        num_completion_tokens=counts.num_completion,
+        queue_s=_since(story.received_at, story.started_at),
+        first_token_s=_since(story.received_at, story.first_token_at),
+        is_stream=call.is_stream,
+        num_retries=call.context.num_retries,
+    )
+
+
+def _since(start: float, at: float | None) -> float | None:
+    return None if at is None else at - start

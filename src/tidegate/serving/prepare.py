@@ -1,0 +1,176 @@
+"""What every preparation needs, and the steps that they share: decode, check fields, tokens to an engine request."""
+
+import sys
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from tidegate.clock import Clock
+from tidegate.contract.unknown_fields import UnknownFieldPolicy, reported_fields, unknown_fields
+from tidegate.errors import ContextLengthExceeded, LimitFact, ModelNotFound
+from tidegate.ids import mint_id
+from tidegate.inference.model_info import ModelInfo
+from tidegate.inference.request import InferenceRequest
+from tidegate.inference.sampling import SamplingParams
+from tidegate.serving.call import Call
+from tidegate.serving.choice import ChoicePlan
+from tidegate.serving.prepared import CallContext, PreparedPrompt
+from tidegate.serving.request_policy import RequestPolicy
+from tidegate.serving.request_rules import check_replaced_fields
+from tidegate.serving.sampling_rules import (
+    GeneratingRequest,
+    LogprobCounts,
+    logprob_counts,
+    sampling_params,
+    stop_rules,
+    stop_strings,
+    token_budget,
+)
+from tidegate.serving.script_rules import PlannedScript
+from tidegate.serving.served_model import ServedModel
+from tidegate.text.chat_template import RESERVED_VARIABLES
+from tidegate.text.vocabulary import Vocabulary
+
+ID_ENTROPY_BYTES = 24
+PACKED_TOKEN_BYTES = 4
+_SEED_BYTES = 8
+
+Request = TypeVar("Request", bound=msgspec.Struct)
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """The world as a preparation sees it: the model, what its engine says, the operator's choices, time, entropy."""
+
+    model: ServedModel
+    info: ModelInfo
+    unknown_policy: UnknownFieldPolicy
+    clock: Clock
+    entropy: Callable[[int], bytes]
+
+    @property
+    def policy(self) -> RequestPolicy:
+        return RequestPolicy(self.model.limits, RESERVED_VARIABLES)
+
+    def decode(
+        self, call: Call, decoder: Callable[..., Request], kind: type[Request]
+    ) -> tuple[Request, tuple[str, ...]]:
+        """Returns the request, and the unknown fields to report. Raises InvalidRequest."""
+        request = decoder(call.body, self.model.limits)
+        unknown = unknown_fields(call.body, kind, self.model.limits)
+        check_replaced_fields(unknown)
+        return request, tuple(reported_fields(unknown, self.unknown_policy))
+
+    def check_model(self, name: str | None) -> str:
+        """Returns the name that the answer carries. Raises ModelNotFound."""
+        if name is None:
+            return self.model.name
+        if name not in self.model.names:
+            raise ModelNotFound(f"The model {name[:64]!r} does not exist.", param="model")
+        return name
+
+    def context(self, call: Call, prefix: str) -> CallContext:
+        """Mints the reply's id. The caller's own id is for tracing only."""
+        retries = call.headers.get("x-stainless-retry-count", "0")
+        return CallContext(
+            request_id=mint_id(prefix, self.entropy(ID_ENTROPY_BYTES)),
+            wire_id=call.wire_id,
+            route=call.route,
+            received_at=call.received_at,
+            created=int(self.clock.wall()),
+            num_retries=int(retries) if retries.isascii() and retries.isdigit() and len(retries) < 4 else 0,
+        )
+
+    def fingerprint(self) -> str:
+        """Returns `system_fingerprint`: the served revision, marked as ours."""
+        return "tg_" + self.model.revision(self.info)
+
+    def check_length(self, text: str, param: str) -> None:
+        """Refuses text that cannot fit whatever its tokens are, before any tokenizer sees it."""
+        least = -(-len(text) // self.model.longest_token_bytes)
+        if least > self.info.max_model_len:
+            raise ContextLengthExceeded(
+                f"the context holds {self.info.max_model_len} tokens; this text has at least {least}",
+                param=param,
+                limit=LimitFact("context_length", self.info.max_model_len, least),
+            )
+
+    def encode_plain(self, text: str) -> list[int]:
+        return self.model.tokenizer.encode(text, add_special=False, parse_special=False)
+
+    def sampling(self, request: GeneratingRequest) -> SamplingParams:
+        minted = int.from_bytes(self.entropy(_SEED_BYTES), "little", signed=True)
+        return sampling_params(request, vocab_size=self.info.vocab_size, encode=self.encode_plain, minted_seed=minted)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSource:
+    """One prompt: its tokens, the vocabulary that its output is read with, and where it stands in the call."""
+
+    token_ids: list[int]
+    vocabulary: Vocabulary
+    request_id: str
+    text_start: int = 0
+    echo_text: str | None = None
+
+
+def prepare_prompt(
+    request: GeneratingRequest,
+    source: PromptSource,
+    preparation: Preparation,
+    sampling: SamplingParams,
+    planned: PlannedScript | None,
+) -> PreparedPrompt:
+    """Returns one prompt for the engine. Raises ContextLengthExceeded and InvalidValue."""
+    info = preparation.info
+    budget = token_budget(
+        request,
+        num_prompt_tokens=len(source.token_ids),
+        max_model_len=info.max_model_len,
+        limits=preparation.model.limits,
+    )
+    counts = logprob_counts(request)
+    inference = InferenceRequest(
+        request_id=source.request_id,
+        prompt=pack_token_ids(source.token_ids),
+        sampling=sampling,
+        stop=stop_rules(request, max_tokens=budget, vocab_size=info.vocab_size),
+        num_choices=request.n or 1,
+        num_logprobs=counts.num_output,
+        num_prompt_logprobs=counts.num_prompt,
+        priority=request.priority or 0,
+        cache_salt=(request.cache_salt or "").encode(),
+        script=planned.script if planned is not None else None,
+    )
+    plan = _choice_plan(request, source, counts, info)
+    return PreparedPrompt(inference, plan, source.token_ids, source.echo_text)
+
+
+def _choice_plan(
+    request: GeneratingRequest, source: PromptSource, counts: LogprobCounts, info: ModelInfo
+) -> ChoicePlan:
+    stops = stop_strings(request)
+    return ChoicePlan(
+        vocabulary=source.vocabulary,
+        stop_strings=stops.strings,
+        include_stop=stops.include_match,
+        min_tokens=stops.min_tokens,
+        skip_special=request.skip_special_tokens is not False,
+        want_logprobs=counts.num_output is not None,
+        want_token_ids=bool(request.return_token_ids),
+        text_start=source.text_start,
+        eos_token_ids=frozenset(info.eos_token_ids),
+    )
+
+
+def pack_token_ids(token_ids: Sequence[int]) -> bytes:
+    """Returns ids as little-endian unsigned 32-bit integers, the engine's form of a prompt."""
+    packed = array("I", token_ids)
+    if packed.itemsize != PACKED_TOKEN_BYTES:
+        raise RuntimeError("this platform's unsigned int has no 32 bits")
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return packed.tobytes()

@@ -1,0 +1,54 @@
+"""What preparation makes of a call: everything that is decided before the engine hears of it."""
+
+from dataclasses import dataclass, field
+
+from tidegate.inference.request import InferenceRequest
+from tidegate.serving.choice import ChoicePlan
+
+
+@dataclass(frozen=True, slots=True)
+class CallContext:
+    """Who asked, when, and what the answer is called. `received_at` is monotonic, `created` seconds since the epoch."""
+
+    request_id: str
+    wire_id: str
+    route: str
+    received_at: float
+    created: int
+    num_retries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedPrompt:
+    """One prompt for the engine, and how to read the output of its choices."""
+
+    request: InferenceRequest
+    plan: ChoicePlan
+    token_ids: list[int]
+    echo_text: str | None = None
+    """The prompt's text, when it is to precede each choice's."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCall:
+    """One call. Choice `j` of prompt `i` has index `i * num_choices + j`.
+
+    `num_top` is the number of alternatives beside the chosen token, None without log-probabilities.
+    """
+
+    context: CallContext
+    model: str
+    fingerprint: str
+    prompts: list[PreparedPrompt]
+    num_choices: int
+    is_stream: bool
+    include_usage: bool = False
+    continuous_usage: bool = False
+    num_top: int | None = None
+    want_token_ids: bool = False
+    want_prompt_logprobs: bool = False
+    ignored_fields: tuple[str, ...] = field(default=())
+
+    @property
+    def num_prompt_tokens(self) -> int:
+        return sum(len(prompt.token_ids) for prompt in self.prompts)

@@ -1,0 +1,35 @@
+"""What is served under one name: how text becomes tokens and back, and which engine runs it."""
+
+import hashlib
+from dataclasses import dataclass
+
+from tidegate.contract.bounds import Limits
+from tidegate.inference.model_info import ModelInfo
+from tidegate.text.chat_template import ChatTemplate
+from tidegate.text.vocabulary import Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """Fixed for the life of the server. `names[0]` is the one that answers carry; `created` is in seconds since the
+    epoch. `tokenizer_digest` and `template_digest` are parts of the revision.
+    """
+
+    names: tuple[str, ...]
+    tokenizer: Tokenizer
+    template: ChatTemplate
+    tokenizer_digest: str
+    template_digest: str
+    limits: Limits
+    created: int
+    is_scripted: bool
+    longest_token_bytes: int
+
+    def revision(self, info: ModelInfo) -> str:
+        """Returns the execution identity: a hex digest over weights, tokenizer, chat template and engine build."""
+        parts = (info.weights_digest, self.tokenizer_digest, self.template_digest, info.build)
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+    @property
+    def name(self) -> str:
+        return self.names[0]

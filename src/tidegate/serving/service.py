@@ -1,0 +1,231 @@
+"""Service: the entry points of the public listener, and the registry of live requests.
+
+A straight line for each call: decode, prepare, drive, reply. Preparing large bodies (templates, tokenization) happens
+on a thread, so that a ten-megabyte prompt delays nobody's stream. A cancelled call is a client that has gone.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tidegate.contract import headers
+from tidegate.contract.codec import encode_json
+from tidegate.contract.error_table import row_of
+from tidegate.contract.model_list import Model, ModelList
+from tidegate.contract.unknown_fields import UnknownFieldPolicy, ignored_fields_header
+from tidegate.engine.port import Engine
+from tidegate.errors import EngineUnavailable, InternalError, ModelNotFound, ServeError
+from tidegate.lifecycle.admission import AdmissionStatistics
+from tidegate.lifecycle.events import Event
+from tidegate.serving.call import Call
+from tidegate.serving.chat_writer import ChatAssembler, ChatWriter
+from tidegate.serving.chunk_head import ChunkHead, ReplyIdentity
+from tidegate.serving.completion_writer import CompletionAssembler, CompletionWriter
+from tidegate.serving.driven_stream import DrivenStream, StreamWriter
+from tidegate.serving.driver import RequestDriver, Surroundings
+from tidegate.serving.prepare import Preparation
+from tidegate.serving.prepare_chat import prepare_chat
+from tidegate.serving.prepare_completion import prepare_completion
+from tidegate.serving.prepared import PreparedCall
+from tidegate.serving.prompt_scores import prompt_logprobs
+from tidegate.serving.reply import Headers, Reply, WholeReply
+from tidegate.serving.served_model import ServedModel
+from tidegate.serving.token_routes import detokenize, tokenize
+
+_T = TypeVar("_T")
+
+INLINE_BODY_BYTES = 16 * 1024
+"""Bodies up to this size are prepared on the event loop: a hand-over costs more than the work."""
+CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSettings:
+    """`status_hold_s`: how long a stream's status waits for the first output."""
+
+    status_hold_s: float = 10.0
+    unknown_fields: UnknownFieldPolicy = UnknownFieldPolicy.REPORT
+
+
+class Service:
+    """Answers calls for one served model."""
+
+    def __init__(
+        self,
+        model: ServedModel,
+        surroundings: Surroundings,
+        settings: ServiceSettings,
+        entropy: Callable[[int], bytes],
+    ) -> None:
+        self.served = model
+        self.live: dict[str, RequestDriver] = {}
+        self._is_empty = asyncio.Event()
+        self._is_empty.set()
+        self._around = surroundings
+        self._settings = settings
+        self._entropy = entropy
+        self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="prepare")
+
+    @property
+    def engine(self) -> Engine:
+        return self._around.engine
+
+    def close(self) -> None:
+        """Gives back the threads."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def is_accepting(self) -> bool:
+        """Whether the server is not draining."""
+        return self._around.drain.is_accepting
+
+    def is_ready(self) -> bool:
+        return self.is_accepting and self.engine.statistics().is_ready
+
+    def admission_statistics(self) -> AdmissionStatistics:
+        return self._around.admission.statistics()
+
+    async def chat(self, call: Call) -> Reply:
+        prepared = await self._prepare(call, prepare_chat)
+        return await self._reply(prepared)
+
+    async def completion(self, call: Call) -> Reply:
+        prepared = await self._prepare(call, prepare_completion)
+        return await self._reply(prepared)
+
+    async def tokenize(self, call: Call) -> Reply:
+        return WholeReply(await self._prepare(call, tokenize), headers=self._headers(()))
+
+    async def detokenize(self, call: Call) -> Reply:
+        return WholeReply(await self._prepare(call, detokenize), headers=self._headers(()))
+
+    def models(self) -> WholeReply:
+        models = [self._card(name) for name in self.served.names]
+        return WholeReply(encode_json(ModelList(data=models)))
+
+    def model(self, model_id: str) -> WholeReply:
+        """Raises ModelNotFound."""
+        if model_id not in self.served.names:
+            raise ModelNotFound(f"The model {model_id[:64]!r} does not exist.", param="model")
+        return WholeReply(encode_json(self._card(model_id)))
+
+    def expire_all(self, error: ServeError) -> None:
+        """Ends every live request with `error`."""
+        for driver in list(self.live.values()):
+            driver.expire(error)
+
+    async def wait_empty(self) -> None:
+        """Waits until no request is live."""
+        await self._is_empty.wait()
+
+    def _card(self, name: str) -> Model:
+        info = self.engine.statistics().model
+        if info is None:
+            return Model(id=name, created=self.served.created, owned_by="tidegate")
+        return Model(id=name, created=self.served.created, owned_by="tidegate", max_model_len=info.max_model_len)
+
+    async def _prepare(self, call: Call, prepare: Callable[[Call, Preparation], _T]) -> _T:
+        """Runs `prepare` here or on a thread, by the body's size. What it refuses is counted."""
+        preparation = self._preparation()
+        try:
+            if len(call.body) <= INLINE_BODY_BYTES:
+                return prepare(call, preparation)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, prepare, call, preparation)
+        except ServeError as error:
+            row = row_of(error)
+            self._around.observer.request_refused(call.route, row.status, row.code)
+            raise
+
+    def _preparation(self) -> Preparation:
+        info = self.engine.statistics().model
+        if info is None:
+            raise EngineUnavailable("The engine is starting; try again soon.", retry_after_s=2)
+        return Preparation(self.served, info, self._settings.unknown_fields, self._around.clock, self._entropy)
+
+    async def _reply(self, prepared: PreparedCall) -> Reply:
+        """Drives one call. Whatever goes wrong in here ends the request: nothing is left running."""
+        driver = RequestDriver(prepared, self._around, self._forget)
+        self.live[prepared.context.request_id] = driver
+        self._is_empty.clear()
+        try:
+            driver.start()
+            return await (self._stream(driver) if prepared.is_stream else self._whole(driver))
+        except asyncio.CancelledError:
+            driver.disconnect("client_gone")
+            raise
+        except ServeError:
+            raise
+        except Exception as fault:
+            driver.expire(InternalError("An internal error occurred."))
+            driver.disconnect("fault")
+            raise fault
+
+    async def _stream(self, driver: RequestDriver) -> Reply:
+        await driver.wait_status(self._settings.status_hold_s)
+        self._raise_error(driver)
+        return DrivenStream(driver, self._writer(driver), self._headers(driver.call.ignored_fields))
+
+    async def _whole(self, driver: RequestDriver) -> Reply:
+        assembler = self._assembler(driver)
+        while (items := await driver.take()) is not None:
+            for index, event in items:
+                assembler.feed(index, event)
+        self._raise_error(driver)
+        self._add_prompt_members(driver, assembler)
+        body = assembler.result(driver.counts)
+        driver.note_sent(Event.SEND_WHOLE, 200)
+        return WholeReply(body, headers=self._headers(driver.call.ignored_fields))
+
+    def _raise_error(self, driver: RequestDriver) -> None:
+        if driver.error is not None:
+            driver.note_sent(Event.SEND_ERROR, row_of(driver.error).status)
+            raise driver.error
+
+    def _forget(self, driver: RequestDriver) -> None:
+        self.live.pop(driver.call.context.request_id, None)
+        if not self.live:
+            self._is_empty.set()
+
+    def _headers(self, ignored_fields: tuple[str, ...]) -> Headers:
+        info = self.engine.statistics().model
+        lines = [(headers.SERVED_REVISION, self.served.revision(info))] if info is not None else []
+        if ignored_fields:
+            lines.append((headers.IGNORED_FIELDS, ignored_fields_header(list(ignored_fields))))
+        return lines
+
+    def _identity(self, driver: RequestDriver) -> ReplyIdentity:
+        call = driver.call
+        return ReplyIdentity(call.context.request_id, call.context.created, call.model, call.fingerprint)
+
+    def _writer(self, driver: RequestDriver) -> StreamWriter:
+        call = driver.call
+        is_chat = call.context.route == CHAT
+        head = ChunkHead(
+            self._identity(driver),
+            "chat.completion.chunk" if is_chat else "text_completion",
+            lambda: driver.counts,
+            include_usage=call.include_usage,
+            continuous_usage=call.continuous_usage,
+        )
+        if is_chat:
+            return ChatWriter(head, call.num_choices, call.prompts[0].token_ids if call.want_token_ids else None)
+        token_ids = [prompt.token_ids for prompt in call.prompts for _ in range(call.num_choices)]
+        return CompletionWriter(head, call.num_top, token_ids if call.want_token_ids else None)
+
+    def _assembler(self, driver: RequestDriver) -> ChatAssembler | CompletionAssembler:
+        call = driver.call
+        if call.context.route == CHAT:
+            return ChatAssembler(self._identity(driver), call.num_choices, want_logprobs=call.num_top is not None)
+        return CompletionAssembler(self._identity(driver), call.num_choices * len(call.prompts), call.num_top)
+
+    def _add_prompt_members(self, driver: RequestDriver, assembler: ChatAssembler | CompletionAssembler) -> None:
+        """The extensions that concern prompts: their token ids and their log-probabilities."""
+        call = driver.call
+        for i, prompt in enumerate(call.prompts):
+            scores = None
+            if call.want_prompt_logprobs:
+                scores = prompt_logprobs(prompt.plan.vocabulary, prompt.token_ids, driver.prompt_logprobs(i))
+            for index in range(i * call.num_choices, (i + 1) * call.num_choices):
+                assembler.add_prompt(index, prompt.token_ids if call.want_token_ids else None, scores)

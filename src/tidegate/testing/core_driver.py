@@ -1,0 +1,128 @@
+"""Drives an `EngineCore` step by step on a manual clock, and holds it to its laws at every step.
+
+After each step: memory is conserved, every due sequence with all its tokens computed was in the plan, no choice says
+anything after its end. `run` ends only when the engine waits for commands, and counts steps so that nothing spins.
+"""
+
+from dataclasses import dataclass, field
+
+from tidegate.core.backend import Backend, BackendCaps, StepLogits
+from tidegate.core.budget import StepLimits
+from tidegate.core.chooser import Chooser
+from tidegate.core.plan import StepPlan
+from tidegate.core.step import EngineCore
+from tidegate.engine.messages import AbortRequest, AddRequest, HoldRequest
+from tidegate.inference.finish import EngineFinish
+from tidegate.inference.output import TokenDelta, TokenLogprob
+from tidegate.inference.request import InferenceRequest
+from tidegate.testing.manual_clock import ManualClock
+
+
+@dataclass(slots=True)
+class ChoiceRecord:
+    """All that came out for one choice. `num_deltas` counts them."""
+
+    token_ids: list[int] = field(default_factory=list)
+    logprobs: list[TokenLogprob] = field(default_factory=list)
+    prompt_logprobs: list[TokenLogprob | None] = field(default_factory=list)
+    num_prompt_tokens: list[int] = field(default_factory=list)
+    num_cached_tokens: int = 0
+    num_deltas: int = 0
+    finish: EngineFinish | None = None
+    stop_token: int | None = None
+    error: str | None = None
+
+
+class RecordingBackend:
+    """Passes everything on and keeps the plans."""
+
+    def __init__(self, inner: Backend) -> None:
+        self._inner = inner
+        self.plans: list[StepPlan] = []
+
+    @property
+    def caps(self) -> BackendCaps:
+        return self._inner.caps
+
+    def execute(self, plan: StepPlan) -> StepLogits:
+        caps = self._inner.caps
+        assert plan.num_tokens <= caps.max_step_tokens, "more tokens than a step may hold"
+        assert len(plan.decode) + len(plan.prefill) <= caps.max_sequences, "more rows than sequences"
+        self.plans.append(plan)
+        return self._inner.execute(plan)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+class CoreDriver:
+    """One core, its clock, and everything that came out of it, by request id and choice."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        chooser: Chooser,
+        *,
+        limits: StepLimits | None = None,
+        clock: ManualClock | None = None,
+    ) -> None:
+        self.backend = RecordingBackend(backend)
+        self.core = EngineCore(self.backend, chooser, limits)
+        self.clock = clock if clock is not None else ManualClock()
+        self.records: dict[tuple[str, int], ChoiceRecord] = {}
+
+    def add(self, *requests: InferenceRequest) -> None:
+        for request in requests:
+            for choice in range(request.num_choices):
+                self.records.setdefault((request.request_id, choice), ChoiceRecord())
+            self.core.apply(AddRequest(request), self.clock.now())
+
+    def abort(self, request_id: str, choice: int | None = None) -> None:
+        self.core.apply(AbortRequest(request_id, choice), self.clock.now())
+
+    def hold(self, request_id: str, *, held: bool) -> None:
+        self.core.apply(HoldRequest(request_id, held), self.clock.now())
+
+    def step(self) -> list[TokenDelta]:
+        """One step at the present instant."""
+        deltas = self.core.step(self.clock.now())
+        for delta in deltas:
+            self._record(delta)
+        self.core.check_integrity()
+        return deltas
+
+    def run(self, *, max_steps: int = 2000) -> None:
+        """Steps, and moves the clock to each wake, until the engine waits for commands."""
+        for _ in range(max_steps):
+            wake_at = self.core.next_wake_at(self.clock.now())
+            if wake_at is None:
+                return
+            self.clock.advance_to(wake_at)
+            num_plans = len(self.backend.plans)
+            outputs = self.step()
+            assert outputs or len(self.backend.plans) > num_plans, "woken for nothing"
+        raise AssertionError(f"still busy after {max_steps} steps")
+
+    def assert_at_rest(self) -> None:
+        """Every added choice has ended, and nothing is held, waiting or in use."""
+        unfinished = [key for key, record in self.records.items() if record.finish is None]
+        assert not unfinished, f"never finished: {unfinished}"
+        gauges = self.core.statistics()
+        assert (gauges.num_waiting, gauges.num_running, gauges.num_held, gauges.blocks_used) == (0, 0, 0, 0), gauges
+        assert gauges.blocks_free + gauges.blocks_cached == self.backend.caps.num_blocks
+        assert not self.core.has_work
+
+    def _record(self, delta: TokenDelta) -> None:
+        record = self.records[delta.request_id, delta.choice]
+        assert record.finish is None, f"{delta.request_id}/{delta.choice} goes on after its end"
+        says_something = delta.token_ids or delta.prompt_logprobs or delta.finish is not None
+        assert says_something, "a delta without information"
+        assert not (delta.prompt_logprobs and record.token_ids), "prompt logprobs after the first token"
+        record.num_deltas += 1
+        record.token_ids += delta.token_ids
+        record.logprobs += delta.logprobs or []
+        record.prompt_logprobs += delta.prompt_logprobs or []
+        record.num_cached_tokens += delta.num_cached_tokens
+        record.finish, record.stop_token, record.error = delta.finish, delta.stop_token, delta.error
+        if delta.num_prompt_tokens:
+            record.num_prompt_tokens.append(delta.num_prompt_tokens)

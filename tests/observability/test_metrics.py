@@ -1,0 +1,207 @@
+"""MetricsObserver: facts in, families out; the catalog, the registry and the documentation agree."""
+
+import re
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tidegate.engine.gauges import EngineGauges, EngineStatus
+from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
+from tidegate.lifecycle.drain import Drain
+from tidegate.observability.catalog import CATALOG, Kind
+from tidegate.observability.exposition import render_metrics
+from tidegate.observability.metrics import BOUNDS, MetricsObserver
+from tidegate.observability.observer import RequestEnded
+
+GAUGES = EngineGauges(
+    num_waiting=3,
+    num_running=4,
+    num_held=1,
+    blocks_free=10,
+    blocks_cached=20,
+    blocks_used=70,
+    num_steps=9,
+    num_preemptions=2,
+    num_prefill_tokens=500,
+    num_decode_tokens=600,
+    num_prompt_tokens=900,
+    num_cached_tokens=400,
+    step_s=0.25,
+    num_step_tokens=36,
+)
+
+
+def status(*, is_ready: bool = True) -> EngineStatus:
+    return EngineStatus(is_ready, epoch=3, num_restarts=2, num_stale_outputs=5, gauges=GAUGES, model=None)
+
+
+def ended(**changes: object) -> RequestEnded:
+    facts: dict[str, object] = {
+        "request_id": "r",
+        "wire_id": "w",
+        "route": "/v1/chat/completions",
+        "model": "m",
+        "outcome": "stop",
+        "status": 200,
+        "duration_s": 2.0,
+    }
+    return RequestEnded(**{**facts, **changes})  # type: ignore[arg-type]
+
+
+def observer(*, is_ready: bool = True) -> MetricsObserver:
+    return MetricsObserver(lambda: status(is_ready=is_ready), version="1.2.3")
+
+
+def samples(metrics: MetricsObserver) -> dict[str, float]:
+    body, _ = render_metrics(metrics.registry)
+    found: dict[str, float] = {}
+    for family in text_string_to_metric_families(body.decode()):
+        for sample in family.samples:
+            labels = ",".join(f"{name}={value}" for name, value in sorted(sample.labels.items()))
+            found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
+    return found
+
+
+def test_the_engines_accounts_are_read_when_somebody_looks() -> None:
+    found = samples(observer())
+    expected = {
+        "engine_up": 1,
+        "engine_epoch": 3,
+        "engine_restarts_total": 2,
+        "stale_outputs_dropped_total": 5,
+        "requests_running": 4,
+        "requests_waiting": 3,
+        "requests_held": 1,
+        "kv_blocks{state=free}": 10,
+        "kv_blocks{state=cached}": 20,
+        "kv_blocks{state=used}": 70,
+        "kv_cache_usage_ratio": 0.7,
+        "prefix_cache_queries_total": 900,
+        "prefix_cache_hits_total": 400,
+        "preemptions_total": 2,
+        "engine_steps_total": 9,
+        "engine_prefill_tokens_total": 500,
+        "engine_decode_tokens_total": 600,
+        "engine_last_step_seconds": 0.25,
+        "engine_last_step_tokens": 36,
+    }
+    assert {name: found["tidegate_" + name] for name in expected} == expected
+
+
+def test_counts_of_a_moment_read_zero_while_no_engine_is_ready_and_totals_stay() -> None:
+    found = samples(observer(is_ready=False))
+    assert found["tidegate_engine_up"] == 0
+    assert found["tidegate_requests_running"] == 0
+    assert found["tidegate_kv_blocks{state=used}"] == 0
+    assert found["tidegate_kv_cache_usage_ratio"] == 0
+    assert found["tidegate_engine_decode_tokens_total"] == 600
+
+
+def test_admissions_accounts_are_read_too() -> None:
+    admission = AdmissionController(AdmissionLimits(4, 4, 100), Drain())
+    admission.try_acquire("a", 2, 30, now=0.0)
+    metrics = MetricsObserver(status, admission.statistics)
+    found = samples(metrics)
+    names = ("admission_requests", "admission_sequences", "admission_queued_tokens")
+    assert [found["tidegate_" + name] for name in names] == [1, 2, 30]
+
+
+OUTCOMES = [
+    ({"outcome": "stop"}, {"request_success_total{finish_reason=stop}": 1}),
+    ({"outcome": "tool_calls"}, {"request_success_total{finish_reason=tool_calls}": 1}),
+    ({"outcome": "error", "code": "engine_lost"}, {"request_errors_total{code=engine_lost}": 1}),
+    ({"outcome": "client_gone", "status": None}, {"aborts_total{cause=client_gone}": 1}),
+    (
+        {"outcome": "shutdown", "code": "server_draining"},
+        {"aborts_total{cause=shutdown}": 1, "request_errors_total{code=server_draining}": 1},
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "expected"), OUTCOMES)
+def test_an_end_counts_where_it_belongs(changes: dict[str, object], expected: dict[str, float]) -> None:
+    metrics = observer()
+    metrics.request_ended(ended(**changes))
+    prefixes = ("tidegate_request_success_total", "tidegate_request_errors_total", "tidegate_aborts_total")
+    found = {name: value for name, value in samples(metrics).items() if name.startswith(prefixes) and value}
+    assert found == {"tidegate_" + name: value for name, value in expected.items()}
+
+
+def test_an_end_adds_its_tokens_and_times() -> None:
+    metrics = observer()
+    counts = {"num_prompt_tokens": 7, "num_cached_tokens": 4, "num_completion_tokens": 9}
+    metrics.request_ended(ended(**counts, queue_s=0.02, first_token_s=0.2))
+    metrics.request_ended(ended(**counts, outcome="client_gone", duration_s=50.0))
+    found = samples(metrics)
+    tokens = ("prompt_tokens", "prompt_tokens_cached", "generation_tokens")
+    assert [found[f"tidegate_{name}_total"] for name in tokens] == [14, 8, 18]
+    assert found["tidegate_time_to_first_token_seconds_count"] == 1
+    assert found["tidegate_time_to_first_token_seconds_sum"] == 0.2
+    assert found["tidegate_queue_time_seconds_bucket{le=0.01}"] == 0
+    assert found["tidegate_queue_time_seconds_bucket{le=0.025}"] == 1
+    assert found["tidegate_e2e_request_latency_seconds_count"] == 1
+    assert found["tidegate_e2e_request_latency_seconds_sum"] == 2.0
+    assert found["tidegate_request_prompt_tokens_bucket{le=8.0}"] == 2
+
+
+def test_several_tokens_in_one_delta_share_its_gap() -> None:
+    metrics = observer()
+    metrics.tokens_delivered(1, None)
+    metrics.tokens_delivered(4, 0.08)
+    metrics.tokens_delivered(0, 0.5)
+    found = samples(metrics)
+    assert found["tidegate_tokens_delivered_total"] == 5
+    assert found["tidegate_inter_token_latency_seconds_count"] == 4
+    assert found["tidegate_inter_token_latency_seconds_bucket{le=0.02}"] == 4
+    assert found["tidegate_inter_token_latency_seconds_sum"] == pytest.approx(0.08)
+
+
+def test_refusals_retries_and_responses_count_by_route() -> None:  # OVL-7
+    metrics = observer()
+    metrics.request_received("/v1/x", 0)
+    metrics.request_received("/v1/x", 2)
+    metrics.request_refused("/v1/x", 429, "queue_full")
+    metrics.http_response("/v1/x", "POST", 429)
+    metrics.http_response("/v1/x", "BREW", 405)
+    found = samples(metrics)
+    assert found["tidegate_requests_received_total{route=/v1/x}"] == 2
+    assert found["tidegate_retries_seen_total{route=/v1/x}"] == 1
+    assert found["tidegate_requests_refused_total{code=queue_full,route=/v1/x}"] == 1
+    assert found["tidegate_request_errors_total{code=queue_full}"] == 1
+    assert found["tidegate_http_requests_total{method=POST,route=/v1/x,status=429}"] == 1
+    assert found["tidegate_http_requests_total{method=other,route=/v1/x,status=405}"] == 1
+
+
+def test_labels_cannot_grow_without_bound() -> None:  # OVL-8
+    metrics = observer()
+    for i in range(2000):
+        metrics.request_received(f"/{i}")
+    counted = {name: value for name, value in samples(metrics).items() if "requests_received_total" in name}
+    assert len(counted) == 501
+    assert counted["tidegate_requests_received_total{route=other}"] == 1500
+
+
+def test_the_process_and_the_build_are_described() -> None:
+    found = samples(observer())
+    assert found["process_resident_memory_bytes"] > 0
+    assert found["process_open_fds"] > 0
+    assert any(re.fullmatch(r"tidegate_build_info\{python=3.*,version=1\.2\.3\}", name) for name in found)
+
+
+def test_the_registry_holds_exactly_the_catalog() -> None:
+    metrics = MetricsObserver(status, AdmissionController(AdmissionLimits(1, 1, 1), Drain()).statistics)
+    families = {family.name: (family.type, family.documentation) for family in metrics.collect()}
+    assert families == {metric.name: (metric.kind.value, metric.help) for metric in CATALOG}
+    assert {metric.name for metric in CATALOG if metric.kind is Kind.HISTOGRAM} == {
+        "tidegate_" + name for name in BOUNDS
+    }
+
+
+def test_the_documentation_lists_exactly_the_catalog() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(tidegate_\w+)` \| (\w+) \| (.*?) \| (.*) \|$", page, re.MULTILINE)
+    assert rows == [
+        (metric.sample_name, metric.kind.value, ", ".join(f"`{label}`" for label in metric.labels), metric.help)
+        for metric in CATALOG
+    ]
