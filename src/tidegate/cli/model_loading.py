@@ -3,8 +3,10 @@
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tidegate.cli.model_source import ModelSource, find_model
+if TYPE_CHECKING:
+    from tidegate.cli.model_source import ModelSource
 from tidegate.cli.settings import LimitSettings, Settings
 from tidegate.contract.bounds import Limits
 from tidegate.serving.served_model import ServedModel
@@ -28,12 +30,14 @@ class LoadedModel:
     """`source` is None for engines without a model file."""
 
     served: ServedModel
-    source: ModelSource | None
+    source: "ModelSource | None"
 
 
 def load_model(settings: Settings) -> LoadedModel:
     """Reads tokenizer and template. Raises LoadError, ModelSourceError."""
     if settings.engine.kind == "llama":
+        from tidegate.cli.model_source import find_model
+
         source = find_model(settings.model.source)
         return LoadedModel(_load_gguf(settings, source), source)
     tokenizer = ByteTokenizer()
@@ -42,12 +46,15 @@ def load_model(settings: Settings) -> LoadedModel:
     return LoadedModel(_serve(settings, tokenizer, facts, CONTENTS_TEMPLATE, (name,)), None)
 
 
-def _load_gguf(settings: Settings, source: ModelSource) -> ServedModel:
-    from tidegate.text.gguf_tokenizer import load_gguf_tokenizer
+def _load_gguf(settings: Settings, source: "ModelSource") -> ServedModel:
+    from tidegate.text.gguf_tokenizer import GgufTokenizer, UnusableModelFile
 
-    tokenizer, facts = load_gguf_tokenizer(source.path)
-    template = facts.chat_templates.get("default", DEFAULT_TEMPLATE)
-    return _serve(settings, tokenizer, facts, template, (source.name,))
+    try:
+        tokenizer = GgufTokenizer(str(source.path))
+    except UnusableModelFile as error:
+        raise LoadError(f"{source.path} cannot be served: {error}.") from None
+    template = tokenizer.facts.chat_templates.get("default", DEFAULT_TEMPLATE)
+    return _serve(settings, tokenizer, tokenizer.facts, template, (source.name,))
 
 
 def _serve(

@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from tidegate.engine.options import KvType
+
 
 def _number(text: str, *, ge: float, le: float | None = None) -> Meta:
     return Meta(ge=ge, le=le, description=text)
@@ -69,8 +71,8 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tensor_split: Annotated[tuple[float, ...], _text("share of the model on each GPU")] = ()
     flash_attention: Annotated[Literal["auto", "on", "off"], _text("flash attention in the forward pass")] = "auto"
     kv_layout: Annotated[Literal["auto", "per_sequence", "unified"], _text("layout of the KV cache")] = "auto"
-    kv_type_k: Annotated[str, _text("type of cached keys: f16, q8_0, ...")] = "f16"
-    kv_type_v: Annotated[str, _text("type of cached values: f16, q8_0, ...")] = "f16"
+    kv_type_k: Annotated[KvType, _text("type of cached keys")] = "f16"
+    kv_type_v: Annotated[KvType, _text("type of cached values")] = "f16"
     simulated_model: Annotated[Literal["successor", "hash"], _text("what the simulated engine computes")] = "successor"
     simulated_cost: Annotated[bool, _text("whether the simulated engine takes the declared time")] = False
 

@@ -20,7 +20,7 @@ _LENGTH = re.compile(r"Expected `(?P<kind>str|array|object)` of length (?P<relat
 _PATTERN = re.compile(r"Expected `str` matching regex")
 _OFFSET = re.compile(r"\(byte (\d+)\)")
 _NOT_A_NUMBER = re.compile(rb"-?(?:NaN|Infinity)\b")
-_MEMBER_BEFORE = re.compile(rb'"(\w{1,64})"\s*:\s*\Z')
+_MEMBER_BEFORE = re.compile(rb'"([A-Za-z_]\w{0,63})"\s*:\s*\Z')
 
 _TYPE_WORDS = {
     "int": "an integer",

@@ -72,5 +72,7 @@ async def _call(exchange: Exchange, answer: Answer, settings: HttpSettings, watc
     if isinstance(reply, WholeReply):
         exchange.stop_watching()
         await write_whole(exchange, reply)
+    elif exchange.is_gone:
+        reply.close("client_gone")
     else:
         await write_stream(exchange, reply, watch)

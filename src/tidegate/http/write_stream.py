@@ -33,7 +33,9 @@ async def write_stream(exchange: Exchange, reply: StreamReply, watch: StreamWatc
     watch.add(mark)
     cause = "shutdown"
     try:
+        mark.num_acts += 1
         await exchange.start(200, _stream_headers(reply.headers))
+        mark.num_acts += 1
         failure = await _pump(reply, exchange.send, mark)
         if failure is None:
             await _send_counted(exchange.send, b"", mark, more_body=False)

@@ -144,7 +144,7 @@ def _indent(value: object, width: int | str = 4, first: bool = False, blank: boo
     text = str(value)
     num_lines = len(text.splitlines()) + 1
     CURRENT_BUDGET.get().charge(len(text) + num_lines * (width if isinstance(width, int) else len(width)))
-    return do_indent(text, width, first, blank)
+    return str(do_indent(text, width, first, blank))
 
 
 def _format(value: object, *args: object, **kwargs: object) -> str:
@@ -161,7 +161,7 @@ def _replace(value: object, old: object, new: object, count: int | None = None) 
 def _join(context: EvalContext, value: Iterable[object], d: object = "", attribute: str | int | None = None) -> str:
     items = list(value)
     CURRENT_BUDGET.get().charge(sum(len(item) for item in items if isinstance(item, str)) + len(items) * len(str(d)))
-    return do_join(context, items, str(d), attribute)
+    return str(do_join(context, items, str(d), attribute))
 
 
 @pass_environment
@@ -175,7 +175,7 @@ def _wordwrap(
 ) -> str:
     text = str(value)
     CURRENT_BUDGET.get().charge(len(text) * (1 + len(wrapstring or "\n")))
-    return do_wordwrap(environment, text, width, break_long_words, wrapstring, break_on_hyphens)
+    return str(do_wordwrap(environment, text, width, break_long_words, wrapstring, break_on_hyphens))
 
 
 def _check_parts(number: object) -> None:
@@ -185,12 +185,14 @@ def _check_parts(number: object) -> None:
 
 def _batch(value: Iterable[object], linecount: int, fill_with: object = None) -> Iterator[list[object]]:
     _check_parts(linecount)
-    return do_batch(value, linecount, fill_with)
+    batches: Iterator[list[object]] = do_batch(value, linecount, fill_with)
+    return batches
 
 
 def _slice(value: Iterable[object], slices: int, fill_with: object = None) -> Iterator[list[object]]:
     _check_parts(slices)
-    return do_slice(list(value), slices, fill_with)
+    parts: Iterator[list[object]] = do_slice(list(value), slices, fill_with)
+    return parts
 
 
 def _build_environment() -> _Environment:

@@ -84,7 +84,7 @@ class ModelFacts:
     """What a model file says beside its tokens. Spellings are "" and numbers None where the file is silent.
 
     `chat_templates` maps a template's name (`default`, `tool_use`) to its source. `adds_bos`: plain text gets a BOS by
-    default. `digest` identifies the tokenizer: hex SHA-256 over every token's bytes and kind.
+    default. `digest` identifies the tokenizer: hex SHA-256 over every token's bytes and kind and its other rules.
     """
 
     digest: str

@@ -1,0 +1,1 @@
+"""What end-to-end tests share: a whole server, and clients that show every byte."""
