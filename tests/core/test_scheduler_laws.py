@@ -99,6 +99,7 @@ class _Watch:
         active = self.scheduler.roster.active
         running = [(s, s.seq_id) for s in active if s.status is SequenceStatus.RUNNING and s.is_due(now)]
         wake_at = self.scheduler.next_wake_at(now)
+        num_waiting = len(self.scheduler.roster.waiting)
         step = self._schedule(now)
         planned = {row.seq_id for row in step.plan.decode} | {part.seq_id for part in step.plan.prefill}
         for sequence, seq_id in running:
@@ -106,7 +107,8 @@ class _Watch:
         if step.plan.num_tokens:
             assert wake_at == now, "there was work, but nobody would have woken the engine"
         elif wake_at == now:
-            assert step.plan.moves or len(self.scheduler._outbox), "woken for nothing"
+            has_admitted = len(self.scheduler.roster.waiting) < num_waiting
+            assert step.plan.moves or len(self.scheduler._outbox) or has_admitted, "woken for nothing"
         assert not self.scheduler._can_admit(now), "somebody who fits was left waiting"
         return step
 

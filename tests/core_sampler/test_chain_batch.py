@@ -161,6 +161,21 @@ def test_extreme_logits_and_temperatures_do_not_overflow() -> None:
     assert choose_one(penalised, [1.0, 2.0, 1e20, 0.0]).token_ids == [2]
 
 
+@pytest.mark.parametrize("temperature", [1e-320, 1e-30, 1e-6])
+def test_at_a_tiny_temperature_equal_logits_stay_equally_likely(temperature: float) -> None:
+    params = SamplingParams(temperature=temperature, seed=3)
+    tokens = [choose_one(params, [8.0, 0.0, 8.0, 7.9], position).token_ids[0] for position in range(40)]
+    assert set(tokens) == {0, 2}
+
+
+@pytest.mark.parametrize("temperature", [0.3, 2.0])
+def test_asking_for_logprobs_does_not_change_what_is_drawn(temperature: float) -> None:
+    params = SamplingParams(temperature=temperature, seed=9)
+    values = np.random.default_rng(2).standard_normal(VOCAB).astype(np.float32)
+    for position in range(20):
+        assert choose_one(params, values, position).token_ids == choose_one(params, values, position, 2).token_ids
+
+
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_bias_of_minus_100_bans_and_of_100_forces(temperature: float) -> None:
     values = np.random.default_rng(5).standard_normal(VOCAB).astype(np.float32)

@@ -4,6 +4,7 @@ import math
 import random
 from collections.abc import Iterable
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -92,15 +93,20 @@ def number_of(seed: int, choice: int, position: int) -> float:
 
 def random_params(dice: random.Random, vocab: int) -> SamplingParams:
     some_ids = [dice.randrange(vocab) for _ in range(4)]
-    return SamplingParams(
+    narrowing = SamplingParams(
         temperature=dice.choice([0.0, 1e-6, 0.3, 1.0, 1.0, 2.0]),
         top_p=dice.choice([1.0, 1.0, 0.999, 0.9, 0.5, 1e-9]),
         top_k=dice.choice([0, 0, 1, 2, 7, vocab, vocab + 5]),
         min_p=dice.choice([0.0, 0.0, 0.01, 0.3, 1.0]),
+        seed=dice.choice([0, 1, -1, 2**63 - 1, -(2**63), dice.getrandbits(63)]),
+    )
+    if dice.random() < 0.4:
+        return narrowing  # reads the model's logits where they are
+    return msgspec.structs.replace(
+        narrowing,
         presence_penalty=dice.choice([0.0, 0.0, -2.0, 2.0, 0.7]),
         frequency_penalty=dice.choice([0.0, 0.0, -2.0, 2.0, 0.3]),
         repetition_penalty=dice.choice([1.0, 1.0, 0.5, 2.0, 1.1]),
-        seed=dice.choice([0, 1, -1, 2**63 - 1, -(2**63), dice.getrandbits(63)]),
         logit_bias=tuple((i, dice.choice([-100.0, 100.0, 3.0])) for i in some_ids[: dice.choice([0, 0, 2])]),
         allowed_token_ids=tuple(dice.choice([None, None, [*range(8), *some_ids], [9, 2, 2]]) or ()) or None,
         bad_words=dice.choice([(), ((some_ids[0],),), ((1, 2), (4, 1, 2), (2, some_ids[1]))]),

@@ -44,18 +44,29 @@ def apply_completion(policy: RequestPolicy | None = None, **members: Any) -> Non
 
 APPLY = {"chat": apply_chat, "completion": apply_completion}
 
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
 # The public API's own fields, from its specification (openai-openapi 2.3.0), and this contract's extensions.
-OPENAI_CHAT = """messages model frequency_penalty presence_penalty logit_bias logprobs top_logprobs
+OPENAI_CHAT = words(
+    """messages model frequency_penalty presence_penalty logit_bias logprobs top_logprobs
     max_completion_tokens max_tokens n stop seed temperature top_p stream stream_options tools tool_choice
     parallel_tool_calls response_format reasoning_effort verbosity modalities audio prediction web_search_options
     service_tier store metadata moderation prompt_cache_key prompt_cache_options prompt_cache_retention
-    safety_identifier user functions function_call""".split()
-OPENAI_COMPLETION = """model prompt best_of echo frequency_penalty presence_penalty logit_bias logprobs max_tokens n
-    seed stop stream stream_options suffix temperature top_p user""".split()
-SHARED_EXTENSIONS = """top_k min_p repetition_penalty min_tokens stop_token_ids ignore_eos include_stop_str_in_output
+    safety_identifier user functions function_call"""
+)
+OPENAI_COMPLETION = words(
+    """model prompt best_of echo frequency_penalty presence_penalty logit_bias logprobs max_tokens n
+    seed stop stream stream_options suffix temperature top_p user"""
+)
+SHARED_EXTENSIONS = words(
+    """top_k min_p repetition_penalty min_tokens stop_token_ids ignore_eos include_stop_str_in_output
     skip_special_tokens bad_words allowed_token_ids priority cache_salt return_token_ids prompt_logprobs
-    structured_outputs deadline_ms first_token_deadline_ms x_script""".split()
-CHAT_EXTENSIONS = "chat_template chat_template_kwargs add_generation_prompt continue_final_message".split()
+    structured_outputs deadline_ms first_token_deadline_ms x_script"""
+)
+CHAT_EXTENSIONS = words("chat_template chat_template_kwargs add_generation_prompt continue_final_message")
 
 
 def test_the_chat_request_has_all_public_fields_and_our_extensions_and_nothing_else() -> None:

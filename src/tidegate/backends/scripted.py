@@ -27,6 +27,7 @@ import numpy as np
 from tidegate.core.backend import BackendCaps, BackendError, StepLogits
 from tidegate.core.chooser import ChooseRow, Chosen
 from tidegate.core.plan import KvDrop, KvMove, KvShare, KvTruncate, StepPlan
+from tidegate.core.sampler.logprobs import finite_logprob
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.output import TokenLogprob
 from tidegate.inference.request import InferenceRequest
@@ -40,7 +41,6 @@ FIRST_PIECE_ID = 512
 
 DEFAULT_TEXT = "Hello from the scripted engine."
 DEFAULT_LOGPROB = -0.5
-LOWEST_LOGPROB = -9999.0
 
 _DEFAULT_SCRIPT = Script((ScriptChoice(tuple(DEFAULT_TEXT.encode())),))
 _OWN_STEP = (EngineFinish.FAILED, EngineFinish.ABORTED)
@@ -204,7 +204,7 @@ class ScriptPlayer:
         for offset, token_id in enumerate(token_ids):
             index = logits.rows[first_row + offset][1] + 1
             logprob = given[index] if index < len(given) else None
-            value = DEFAULT_LOGPROB if logprob is None else _finite(logprob)
+            value = DEFAULT_LOGPROB if logprob is None else finite_logprob(logprob)
             entries.append(TokenLogprob(token_id, value, ((token_id, value),)[: state.num_prompt_logprobs]))
         return entries
 
@@ -233,17 +233,12 @@ def _entry(part: ScriptChoice, index: int, num_top: int) -> TokenLogprob:
     token_id = part.token_ids[index]
     pairs: list[tuple[int, float]] | None = None
     if part.top is not None and index < len(part.top):
-        pairs = sorted(((other, _finite(value)) for other, value in part.top[index]), key=lambda pair: -pair[1])
+        pairs = sorted(((other, finite_logprob(value)) for other, value in part.top[index]), key=lambda pair: -pair[1])
     if part.logprobs is not None and index < len(part.logprobs):
-        logprob = _finite(part.logprobs[index])
+        logprob = finite_logprob(part.logprobs[index])
     else:
         logprob = next((value for other, value in pairs or () if other == token_id), DEFAULT_LOGPROB)
     return TokenLogprob(token_id, logprob, tuple([(token_id, logprob)] if pairs is None else pairs)[:num_top])
-
-
-def _finite(logprob: float) -> float:
-    """Returns a log-probability as the contract allows it; NaN counts as minus infinity."""
-    return min(logprob, 0.0) if logprob > LOWEST_LOGPROB else LOWEST_LOGPROB
 
 
 def _error_of(finish: EngineFinish) -> str | None:

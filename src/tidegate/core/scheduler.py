@@ -284,7 +284,8 @@ class Scheduler:
             if sequence.status is not SequenceStatus.WAITING or not sequence.is_due(now):
                 continue
             if is_spent:
-                step.spent.append(sequence)
+                if sequence not in step.spent:
+                    step.spent.append(sequence)
             elif self._caps.can_share and self._kv.fits(num_prompt, num_shared=num_prompt):
                 self.roster.admit(sequence, now, source=leader, num_shared=num_prompt)
                 step.prefilled.append(sequence)

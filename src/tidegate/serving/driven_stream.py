@@ -2,13 +2,10 @@
 
 from typing import Protocol
 
-from tidegate.contract.error_table import error_answer
 from tidegate.inference.event import StreamEvent
 from tidegate.lifecycle.events import Event
-from tidegate.serving.driver import RequestDriver
+from tidegate.serving.driver import STREAM_STATUS, RequestDriver
 from tidegate.serving.reply import Headers
-
-STREAM_STATUS = 200
 
 
 class StreamWriter(Protocol):
@@ -30,7 +27,7 @@ class DrivenStream:
         self._writer = writer
         self._opening: bytes | None = writer.open()
         self._is_over = False
-        driver.note_sent(Event.SEND_HEAD, STREAM_STATUS)
+        driver.decide_status()
 
     async def take(self) -> bytes | None:
         if self._is_over:
@@ -40,9 +37,9 @@ class DrivenStream:
             return opening
         items = await self._driver.take()
         frames = [self._writer.render(index, event) for index, event in items or ()]
-        if items and self._driver.machine.is_reply_open:
+        if frames and self._driver.machine.is_reply_open:
             self._driver.note_sent(Event.SEND_FRAME, STREAM_STATUS)
-        if self._driver.is_drained:
+        if self._driver.is_drained and not (frames and self._driver.error is not None):
             frames.append(self._end())
         return b"".join(frames)
 
@@ -55,13 +52,13 @@ class DrivenStream:
             self._driver.disconnect(cause)
 
     def _end(self) -> bytes:
-        """A whole stream ends with its marker; a failed one with one error event and nothing after it."""
+        """Returns what comes last. Raises the error of a request that failed: the error event is HTTP's to write."""
         self._is_over = True
         if not self._driver.machine.is_reply_open:
             return b""
         error = self._driver.error
         if error is not None:
             self._driver.note_sent(Event.SEND_ERROR, STREAM_STATUS)
-            return b"data: " + error_answer(error, nothing_sent=False).body + b"\n\n"
+            raise error
         self._driver.note_sent(Event.SEND_DONE, STREAM_STATUS)
         return self._writer.close()

@@ -30,6 +30,8 @@ from tidegate.serving.mailbox import IndexedEvent, Mailbox
 from tidegate.serving.prepared import PreparedCall, PreparedPrompt
 from tidegate.serving.usage import TokenCounts
 
+STREAM_STATUS = 200
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -159,6 +161,11 @@ class RequestDriver:
     def nudge(self) -> None:
         self._mailbox.nudge()
 
+    def decide_status(self) -> None:
+        """A stream's status is 200 from its first output on, whatever happens before its client has seen it."""
+        if self.machine.allows(Event.SEND_HEAD):
+            self.note_sent(Event.SEND_HEAD, STREAM_STATUS)
+
     def note_sent(self, event: Event, status: int) -> None:
         """Records what the client has been sent: one of the SEND events, and the reply's status."""
         self.story.status = status
@@ -233,6 +240,8 @@ class RequestDriver:
             self._note_tokens(index, num_tokens)
         if events:
             self._mailbox.put(index, events)
+            if self.call.is_stream:
+                self.decide_status()
             if not self._is_held and self._mailbox.num_bytes > self._around.unsent_bytes:
                 self._hold(held=True)
             self._settle_status()

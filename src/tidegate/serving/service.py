@@ -19,6 +19,7 @@ from tidegate.engine.port import Engine
 from tidegate.errors import EngineUnavailable, InternalError, ModelNotFound, ServeError
 from tidegate.lifecycle.admission import AdmissionStatistics
 from tidegate.lifecycle.events import Event
+from tidegate.lifecycle.states import Reply as ReplyState
 from tidegate.serving.call import Call
 from tidegate.serving.chat_writer import ChatAssembler, ChatWriter
 from tidegate.serving.chunk_head import ChunkHead, ReplyIdentity
@@ -164,7 +165,8 @@ class Service:
 
     async def _stream(self, driver: RequestDriver) -> Reply:
         await driver.wait_status(self._settings.status_hold_s)
-        self._raise_error(driver)
+        if driver.machine.reply is ReplyState.UNSENT:
+            self._raise_error(driver)
         return DrivenStream(driver, self._writer(driver), self._headers(driver.call.ignored_fields))
 
     async def _whole(self, driver: RequestDriver) -> Reply:

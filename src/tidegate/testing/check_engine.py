@@ -138,19 +138,19 @@ async def check_abort_before_start_ends(under_test: EngineUnderTest) -> None:
 async def check_one_choice_aborts_alone(under_test: EngineUnderTest) -> None:
     """An abort of one choice leaves the others to their end."""
     sink = RecordingSink(num_choices=2)
-    under_test.engine.submit(under_test.make_request("alone", num_choices=2, max_tokens=60), sink)
+    under_test.engine.submit(under_test.make_request("alone", num_choices=2, max_tokens=30), sink)
     await under_test.until(lambda: all(sink.token_ids))
     under_test.engine.abort("alone", 1)
     await under_test.until(lambda: sink.has_ended)
     sink.check()
     assert sink.finishes == {0: EngineFinish.LENGTH, 1: EngineFinish.ABORTED}
-    assert len(sink.token_ids[0]) == 60
+    assert len(sink.token_ids[0]) == 30
 
 
 async def check_held_request_goes_on_when_released(under_test: EngineUnderTest) -> None:
     """A held request loses nothing, and does not hold up others."""
     held, other = RecordingSink(), RecordingSink()
-    under_test.engine.submit(under_test.make_request("held", max_tokens=40), held)
+    under_test.engine.submit(under_test.make_request("held", max_tokens=20), held)
     under_test.engine.hold("held", held=True)
     under_test.engine.submit(under_test.make_request("other"), other)
     await under_test.until(lambda: other.has_ended)
@@ -158,7 +158,7 @@ async def check_held_request_goes_on_when_released(under_test: EngineUnderTest) 
     under_test.engine.hold("held", held=False)
     await under_test.until(lambda: held.has_ended)
     held.check()
-    assert len(held.token_ids[0]) == 40
+    assert len(held.token_ids[0]) == 20
 
 
 async def check_same_seed_same_tokens(under_test: EngineUnderTest) -> None:

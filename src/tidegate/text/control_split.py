@@ -16,6 +16,14 @@ _Tree = dict[str, "_Tree"]
 _SPACE = " \t\n\v\f\r"
 
 
+_CONTROL_SHAPE = re.compile(r"<[|｜].*[|｜]>|<(?:start|end)_of_turn>", re.DOTALL)
+
+
+def looks_like_control(spelling: str) -> bool:
+    """Whether this is a turn marker by its looks. Some model files have theirs among ordinary added tokens."""
+    return _CONTROL_SHAPE.fullmatch(spelling) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class ControlTable:
     """Spellings with their token ids. Empty spellings are left out.

@@ -6,14 +6,13 @@ when such tokens are many. For one author's text the ids are those of llama.cpp 
 """
 
 import ctypes
-import re
 import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import llama_cpp
 
-from tidegate.text.control_split import ControlTable, split_controls
+from tidegate.text.control_split import ControlTable, looks_like_control, split_controls
 from tidegate.text.rendered_prompt import RenderedPrompt
 from tidegate.text.table_vocabulary import TableVocabulary
 from tidegate.text.vocabulary import ModelFacts
@@ -22,8 +21,6 @@ _UNKNOWN, _CONTROL, _USER_DEFINED = 1 << 0, 1 << 3, 1 << 4
 _STRIPS_LEFT, _STRIPS_RIGHT = 1 << 7, 1 << 8
 _LOG_LEVEL_ERROR = 4
 _TEMPLATE_KEY = "tokenizer.chat_template"
-_LOOKS_LIKE_CONTROL = re.compile(r"<[|｜].*[|｜]>|<(?:start|end)_of_turn>", re.DOTALL)
-"""Turn markers that some conversions file under "user defined"; they are guarded like control tokens."""
 
 
 class UnusableModelFile(Exception):
@@ -66,7 +63,7 @@ class GgufTokenizer:
         self._all_marked = tokens.table(_CONTROL | _UNKNOWN | _USER_DEFINED)
         self._user_defined = tokens.table(_USER_DEFINED)
         self._control_spellings = frozenset(spelling for spelling, _ in tokens.spelled(_CONTROL | _UNKNOWN)) | {
-            spelling for spelling, _ in tokens.spelled(_USER_DEFINED) if _LOOKS_LIKE_CONTROL.fullmatch(spelling)
+            spelling for spelling, _ in tokens.spelled(_USER_DEFINED) if looks_like_control(spelling)
         }
         self._marked_ids = frozenset(self._all_marked.ids.values())
         self._vocabulary = TableVocabulary(

@@ -5,7 +5,6 @@ whole lists only, and an output has to be exact token by token.
 """
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,14 +12,11 @@ from pathlib import Path
 
 import tokenizers
 
-from tidegate.text.control_split import ControlTable, split_controls
+from tidegate.text.control_split import ControlTable, looks_like_control, split_controls
 from tidegate.text.hf_token_bytes import PieceReader, UnusableTokenizer
 from tidegate.text.rendered_prompt import RenderedPrompt
 from tidegate.text.table_vocabulary import TableVocabulary
 from tidegate.text.vocabulary import ModelFacts
-
-_LOOKS_LIKE_CONTROL = re.compile(r"<[|｜].*[|｜]>|<(?:start|end)_of_turn>", re.DOTALL)
-"""Turn markers that some models do not call special; they are guarded like control tokens."""
 
 Json = Mapping[str, object]
 
@@ -210,7 +206,7 @@ def _guarded(token: Json) -> Json:
 
 
 def _is_control(token: Json) -> bool:
-    return bool(token.get("special")) or _LOOKS_LIKE_CONTROL.fullmatch(str(token["content"])) is not None
+    return bool(token.get("special")) or looks_like_control(str(token["content"]))
 
 
 def _control_table(added: list[Json]) -> ControlTable:

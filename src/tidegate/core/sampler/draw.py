@@ -43,7 +43,7 @@ def pick(weights: Weights, uniform: float) -> int:
     block = _first_above(ends, target)
     start = float(ends[block - 1]) if block else 0.0
     share = (target - start) / (float(ends[block]) - start)
-    inner = np.cumsum(weights.values[block * BLOCK : (block + 1) * BLOCK], dtype=np.float64)
+    inner = weights.values[block * BLOCK : (block + 1) * BLOCK].astype(np.float64).cumsum()
     return block * BLOCK + _first_above(inner, share * float(inner[-1]))
 
 

@@ -92,7 +92,7 @@ def _cut_at(weights: Float32Array, target: float) -> tuple[float, int]:
             mass_above, num_above, part = mass_above + mass, num_above + upper.size, part[:middle]
     part.sort()
     descending = part[::-1]
-    reached = mass_above + np.cumsum(descending, dtype=np.float64)
+    reached = mass_above + descending.astype(np.float64).cumsum()
     index = min(int(np.searchsorted(reached, target, side="left")), part.size - 1)
     return float(descending[index]), num_above + index + 1
 

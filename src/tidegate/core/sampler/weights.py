@@ -38,7 +38,7 @@ class Weights:
     def of(cls, values: Float32Array) -> "Weights":
         """Adds up weights that are already there. `values` has shape [n], n > 0."""
         sums = np.add.reduceat(values, np.arange(0, values.size, BLOCK))
-        return cls(values, np.cumsum(sums, dtype=np.float64))
+        return cls(values, sums.astype(np.float64).cumsum())
 
 
 def weigh(logits: Float32Array, peak: float, temperature: float, scratch: Float32Array) -> Weights:
