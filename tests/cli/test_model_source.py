@@ -104,7 +104,7 @@ REFUSED = [
     ("file.gguf", "there is no file or folder file.gguf"),
     ("no-such-package", "neither a file nor an installed package"),
     ("pytest", "neither a file nor an installed package"),
-    ("", "neither a file nor an installed package"),
+    ("", "MODEL is empty"),
 ]
 
 

@@ -1,11 +1,16 @@
 """`tidegate config`: the effective settings and where each came from."""
 
+import sys
+
 import msgspec
 from rich.console import Console
 from rich.table import Table
 
 from tidegate.cli.settings import SECTIONS, describe
 from tidegate.cli.settings_sources import Resolved
+
+_PIPED_WIDTH = 200
+"""Wide enough to keep each setting on one line where no terminal says how wide it is."""
 
 
 def print_config(resolved: Resolved, *, show_all: bool) -> None:
@@ -21,7 +26,7 @@ def print_config(resolved: Resolved, *, show_all: bool) -> None:
                 num_defaults += 1
                 continue
             table.add_row(name, _show(getattr(values, field.name)), origin or "default", describe(section, field.name))
-    console = Console()
+    console = Console() if sys.stdout.isatty() else Console(width=_PIPED_WIDTH)
     if table.row_count:
         console.print(table)
     if num_defaults:

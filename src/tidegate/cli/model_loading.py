@@ -3,10 +3,8 @@
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from tidegate.cli.model_source import ModelSource
+from tidegate.cli.model_source import Hub, ModelSource, ModelSourceError, find_model
 from tidegate.cli.settings import LimitSettings, Settings
 from tidegate.contract.bounds import Limits
 from tidegate.serving.served_model import ServedModel
@@ -30,15 +28,16 @@ class LoadedModel:
     """`source` is None for engines without a model file."""
 
     served: ServedModel
-    source: "ModelSource | None"
+    source: ModelSource | None
 
 
-def load_model(settings: Settings) -> LoadedModel:
-    """Reads tokenizer and template. Raises LoadError, ModelSourceError."""
+def load_model(settings: Settings, hub: Hub | None = None) -> LoadedModel:
+    """Reads tokenizer and template; fetches the model if need be, from `hub` or Hugging Face. Raises LoadError."""
     if settings.engine.kind == "llama":
-        from tidegate.cli.model_source import find_model
-
-        source = find_model(settings.model.source)
+        try:
+            source = find_model(settings.model.source, hub)
+        except ModelSourceError as error:
+            raise LoadError(str(error)) from error
         return LoadedModel(_load_gguf(settings, source), source)
     tokenizer = ByteTokenizer()
     facts = ModelFacts("byte-tokenizer-1", {}, BOS_TOKEN, EOS_TOKEN)
@@ -46,7 +45,7 @@ def load_model(settings: Settings) -> LoadedModel:
     return LoadedModel(_serve(settings, tokenizer, facts, CONTENTS_TEMPLATE, (name,)), None)
 
 
-def _load_gguf(settings: Settings, source: "ModelSource") -> ServedModel:
+def _load_gguf(settings: Settings, source: ModelSource) -> ServedModel:
     from tidegate.text.gguf_tokenizer import GgufTokenizer, UnusableModelFile
 
     try:

@@ -57,6 +57,8 @@ def find_model(source: str | None, hub: Hub | None = None) -> ModelSource:
     """Returns the model that `source` names, downloading it if need be. Raises ModelSourceError."""
     if source is None:
         return _bundled()
+    if not source:
+        raise ModelSourceError("MODEL is empty: leave it out for the bundled model, or give a path, package or id")
     path = Path(source).expanduser()
     if path.is_file() or any(path.glob("*.gguf")):
         return _local(path)

@@ -6,6 +6,7 @@ import socket
 
 from structlog.typing import FilteringBoundLogger
 
+from tidegate.cli.engine_log import relay_to
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.settings import Settings
 from tidegate.cli.wiring import ServerParts, build_parts, build_server, engine_options
@@ -52,7 +53,7 @@ class RunningServer:
 
     def __init__(self, settings: Settings, loaded: LoadedModel, sockets: Sockets, logger: FilteringBoundLogger) -> None:
         self._settings = settings
-        self.supervisor = Supervisor(engine_options(settings, loaded))
+        self.supervisor = Supervisor(engine_options(settings, loaded), write_log=relay_to(logger))
         self.parts: ServerParts = build_parts(settings, loaded, self.supervisor.engine, logger)
         self.public: HttpServer = build_server(settings, self.parts.public_app, sockets.public)
         self.admin: HttpServer = build_server(settings, self.parts.admin_app, sockets.admin)

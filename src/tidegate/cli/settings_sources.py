@@ -37,9 +37,17 @@ class _Given:
 
 
 def resolve(
-    file: Path | None, environment: Mapping[str, str], flags: Mapping[str, object], *, is_file_required: bool
+    file: Path | None,
+    environment: Mapping[str, str],
+    flags: Mapping[str, object],
+    *,
+    is_file_required: bool,
+    flag_names: Mapping[str, str] | None = None,
 ) -> Resolved:
     """Returns the settings. `flags` maps `section.key` to values; None values are absent flags.
+
+    `flag_names` says how a flag is spelled, for messages. Variables without a double underscore are not settings:
+    Kubernetes sets some like TIDEGATE_PORT for a service of our name.
 
     Raises SettingsError for unreadable files, unknown sections or keys, and values out of range.
     """
@@ -49,7 +57,7 @@ def resolve(
     given |= _from_environment(environment)
     for name, value in flags.items():
         if value is not None and value != ():
-            given[name] = _Given(value, f"flag --{name.partition('.')[2].replace('_', '-')}")
+            given[name] = _Given(value, (flag_names or {}).get(name, f"flag {name}"))
     sections = {section: _build_section(section, given) for section in SECTIONS}
     return Resolved(msgspec.convert(sections, Settings), {name: one.origin for name, one in given.items()})
 

@@ -71,7 +71,7 @@ def _logit_bias(bias: dict[str, float], vocab_size: int) -> tuple[tuple[int, flo
 
 
 def _token_key(key: str, vocab_size: int) -> int:
-    is_number = key.isascii() and key.isdigit() and len(key) <= MAX_TOKEN_DIGITS and True
+    is_number = key.isascii() and key.isdigit() and len(key) <= MAX_TOKEN_DIGITS and str(int(key)) == key
     if not is_number:
         raise InvalidValue(f"logit_bias: {quote(key)} is not a token id", param="logit_bias")
     token_id = int(key)

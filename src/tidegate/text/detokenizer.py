@@ -37,7 +37,11 @@ class Detokenizer:
         if self._pending:
             data = self._pending + data
         text, num_used = utf_8_decode(data, "replace", False)
-        self._pending = data[num_used:]
+        self._pending = pending = data[num_used:]
+        if pending and pending[0] == 0xED and len(pending) == 2 and pending[1] >= 0xA0:
+            # Half of a surrogate: never a character, but Python's decoder waits for its third byte.
+            self._pending = b""
+            text += "\ufffd\ufffd"
         return text
 
     def finish(self) -> str:

@@ -1,0 +1,93 @@
+"""Checks of `tidegate doctor` on addresses, processors and folders: facts in, findings out. Pure."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidegate.cli.finding import Finding, megabytes, ok, problem, warning
+from tidegate.cli.settings import Settings
+
+_LEAST_TEMP_BYTES = 16 * 1024 * 1024
+_MAX_SOCKET_PATH_BYTES = 100
+_SOCKET_NAME = "tidegate-xxxxxxxx/engine.sock"
+_SPARE_DESCRIPTORS = 64
+"""For listeners, the engine, logs and libraries."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderFacts:
+    """Where the engine's socket will lie."""
+
+    path: Path
+    is_writable: bool
+    free_bytes: int | None
+
+
+def check_listener(name: str, host: str, port: int, refusal: str | None) -> Finding:
+    """Whether an address can be listened on. `refusal` is what binding said."""
+    if refusal is not None:
+        flag = "--port" if name == "public" else "--admin-port"
+        return problem(f"{name} port", refusal, f"choose another one: tidegate serve {flag} {port + 1 if port else 0}")
+    return ok(f"{name} port", f"{host}:{port} is free" if port else f"{host}, a free port")
+
+
+def check_exposure(settings: Settings, *, is_public: bool, is_admin_public: bool) -> list[Finding]:
+    """What it means to listen on addresses that other machines reach."""
+    server = settings.server
+    findings: list[Finding] = []
+    if is_public:
+        findings.append(
+            warning(
+                "exposure",
+                f"{server.host} is not loopback: whoever reaches it may use the model, no key is asked for",
+                "put a proxy that authenticates in front, or serve on 127.0.0.1",
+            )
+        )
+    if is_admin_public:
+        findings.append(
+            problem(
+                "exposure",
+                f"the admin listener on {server.admin_host} would be open to others; serving refuses to start",
+                "set server.admin_host to 127.0.0.1 and reach it through a tunnel",
+            )
+        )
+    return findings
+
+
+def check_processors(num_usable: int, settings: Settings) -> Finding:
+    """Threads of the forward pass against processors that this process may use."""
+    threads = settings.engine.threads
+    if threads is not None and threads > num_usable:
+        found = f"engine.threads is {threads}, and this process may use {num_usable} processors"
+        return warning("processors", found, f"set engine.threads to {num_usable} or less, or leave it out")
+    return ok("processors", f"{num_usable} usable, {threads or num_usable} threads for the forward pass")
+
+
+def check_descriptors(soft_limit: int | None, settings: Settings) -> Finding:
+    """Every open stream takes one file descriptor."""
+    if soft_limit is None:
+        return ok("open files", "no limit")
+    wanted = settings.engine.max_sequences + settings.admission.queue_depth + _SPARE_DESCRIPTORS
+    if soft_limit < wanted:
+        found = f"at most {soft_limit}, while these settings admit {wanted - _SPARE_DESCRIPTORS} requests"
+        return warning("open files", found, f"before starting: ulimit -n {max(4096, wanted)}")
+    return ok("open files", f"at most {soft_limit}")
+
+
+def check_folder(facts: FolderFacts) -> Finding:
+    """The runtime folder: the engine's socket lies there."""
+    subject, advice = "runtime folder", "set TMPDIR (or XDG_RUNTIME_DIR) to a short path of a writable folder"
+    if not facts.is_writable:
+        return problem(subject, f"{facts.path} cannot be written", advice)
+    if len(str(facts.path / _SOCKET_NAME).encode()) > _MAX_SOCKET_PATH_BYTES:
+        return problem(subject, f"{facts.path} is too long a path for a Unix socket", advice)
+    if facts.free_bytes is not None and facts.free_bytes < _LEAST_TEMP_BYTES:
+        return warning(subject, f"{facts.path} has {megabytes(facts.free_bytes)} left", "free some space there")
+    left = "" if facts.free_bytes is None else f", {megabytes(facts.free_bytes)} left"
+    return ok(subject, f"{facts.path}{left}")
+
+
+def check_engine_options(settings: Settings, refusal: str | None) -> Finding:
+    """Whether the engine would take the settings. `refusal` is what it would say."""
+    if refusal is None:
+        return ok("settings", f"engine {settings.engine.kind}, {settings.engine.max_sequences} sequences at once")
+    return problem("settings", refusal, "change it in tidegate.toml; `tidegate config` shows where each value is from")
