@@ -27,12 +27,13 @@ PATIENCE_S = 60.0
 class Program:
     """One engine process with its standard error kept."""
 
-    def __init__(self, folder: Path, *, backend: str = "scripted", options: str = "{}") -> None:
+    def __init__(self, folder: Path, *more: str, backend: str = "scripted", options: str = "{}") -> None:
         self.path = folder / "e.sock"
         self.process = subprocess.Popen(
             [
                 *(sys.executable, "-P", "-m", "tidegate.engine_process", "--socket", str(self.path)),
                 *("--epoch", "5", "--backend", backend, "--options", options),
+                *more,
             ],
             stdin=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -218,11 +219,20 @@ time.sleep(600)
 """
 
 
+def test_an_engine_whose_parent_is_gone_already_does_not_start(folder: Path) -> None:
+    program = Program(folder, "--parent-id", "1")
+    assert program.wait()[0] == EngineExit.CLEAN
+    assert list(folder.iterdir()) == []
+
+
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs pidfd")
 def test_it_does_not_outlive_its_parent(folder: Path) -> None:
     parent = subprocess.Popen([sys.executable, "-c", PARENT, str(folder / "e.sock")], stdout=subprocess.PIPE)
     assert parent.stdout is not None
-    child_fd = os.pidfd_open(int(parent.stdout.readline()))
+    child_id = int(parent.stdout.readline())
+    child_fd = os.pidfd_open(child_id)
+    # A child that is stuck in native code cannot look for its parent: the kernel must do it.
+    os.kill(child_id, signal.SIGSTOP)
     parent.kill()
     parent.communicate()
     ended, _, _ = select.select([child_fd], [], [], PATIENCE_S)

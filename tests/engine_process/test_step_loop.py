@@ -67,6 +67,18 @@ class ShortLivedCore:
             self._check()
 
 
+class HoldingCore(ShortLivedCore):
+    """Only counts commands: its gauges move without a step."""
+
+    num_held = 0
+
+    def apply(self, command: AddRequest | AbortRequest | HoldRequest, now: float) -> None:
+        self.num_held += 1
+
+    def statistics(self) -> EngineGauges:
+        return EngineGauges(num_held=self.num_held)
+
+
 class NoParent:
     is_gone = False
     stdin_fd = None
@@ -170,6 +182,17 @@ def test_the_greeting_comes_first_and_a_stop_ends_cleanly(tmp_path: Path) -> Non
         assert reports(it.sock) == []
         it.thread.join(20.0)
         assert it.codes == [EngineExit.CLEAN]
+
+
+def test_gauges_that_move_without_a_step_are_told_to_everybody(tmp_path: Path) -> None:
+    with running(tmp_path, HoldingCore(list)) as it:
+        other = it.dial()
+        reports(other, until=lambda report: isinstance(report, EngineReady))
+        it.sock.send(encode_frame(REQUEST))
+        for sock in (it.sock, other):
+            moved = StepOutputs(1, [], EngineGauges(num_held=1))
+            assert moved in reports(sock, until=lambda report: report == moved)
+        other.close()
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,16 @@ def test_nothing_is_taken_before_the_greeting() -> None:
     assert pair.run() > 0
 
 
+def test_a_connection_that_ends_before_its_greeting_is_no_loss() -> None:
+    pair = EnginePair(simulated_core, ManualClock(), is_ready=False)
+    told: list[str] = []
+    pair.engine.on_lost.append(told.append)
+    pair.connect(EngineFault("no memory"))
+    pair.turn()
+    assert pair.transport is None
+    assert told == []
+
+
 @pytest.mark.parametrize(("wait_s", "told_s"), [(0.0, 1), (0.2, 1), (30.5, 31), (9999.0, 120)])
 def test_retry_after_stays_within_the_contract(wait_s: float, told_s: int) -> None:
     pair = EnginePair(simulated_core, ManualClock(), is_ready=False)

@@ -50,7 +50,7 @@ FEATURES = [
     ("{% macro f(n) %}{% if n %}{{ n }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(3) }}", "321"),
     ("{{ '%s-%d' % ('a', 3) }}{{ '{}:{:>3}'.format(1, 2) }}{{ '%s' | format('x') }}", "a-31:  2x"),
     ("{{ 'a-b' | replace('-', '+') }}{{ ['a', 'b'] | join(', ') }}{{ 'x' | center(3) }}|", "a+ba, b x |"),
-    ("{% set l = [] %}{% set _ = l.append(1) %}{{ l }}", "[1]"),
+    ("{% set l = [] %}{% set _ = l.append(1) %}{{ l }}{{ l.pop() }}", "[1]1"),
     ("{{ [{'k': 1}, {'k': 2}] | join('/', attribute='k') }}", "1/2"),
     ("{{ 'a\nb' | indent(2) }}", "a\n  b"),
     ("{{ m.items() | list | length }}{{ (m | items | first)[0] }}", "2z"),
@@ -87,10 +87,10 @@ def test_a_broken_template_is_refused_when_it_is_loaded(source: str, message: st
 
 UNSAFE = [
     "{{ ''.__class__.__mro__ }}",
+    "{{ [].extend([1]) }}",
     "{{ raise_exception.__globals__ }}",
     "{{ m.clear() }}",
     "{{ m.update({'a': 1}) }}",
-    "{{ [1].pop() }}",
     "{{ '{0.__class__}'.format(1) }}{{ m.clear() }}",
     "{{ m | attr('__class__') }}{{ m.clear() }}",
     "{{ lipsum() }}",
@@ -99,13 +99,10 @@ UNSAFE = [
 
 @pytest.mark.parametrize("source", UNSAFE)
 def test_the_sandbox_holds(source: str) -> None:
-    try:
-        text = render(source, m={"a": 1})
-    except InvalidTemplateInput as error:
-        assert error.param == "messages"
-    else:
-        assert "class" not in text
-        assert "clear" not in source
+    with pytest.raises(InvalidTemplateInput) as caught:
+        render(source, m={"a": 1})
+    assert caught.value.param == "messages"
+    assert "class" not in caught.value.message
 
 
 # Each would run or grow for minutes.

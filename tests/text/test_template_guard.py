@@ -75,7 +75,7 @@ def test_all_strings_of_a_value_are_marked_keys_too() -> None:
     assert marked is not value
 
 
-@pytest.mark.parametrize("text", ["\udfff", "a\ud800b", "<\udfffs>", "\udffe"])
+@pytest.mark.parametrize("text", ["\udfff", "a\ud800b", "<\udfffs>"])
 def test_lone_surrogates_which_are_no_text_cannot_pose_as_marks(text: str) -> None:
     prompt = take_marks(GUARD.mark_text(text))
     assert not any("\ud800" <= character <= "\udfff" for character in prompt.text)

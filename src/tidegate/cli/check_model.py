@@ -90,6 +90,6 @@ def check_memory(
 def _sums(estimate: MemoryEstimate) -> str:
     cache = estimate.full_bytes - estimate.weights_bytes
     return (
-        f"about {megabytes(estimate.weights_bytes)} for weights and up to {megabytes(cache)} for the cache "
+        f"about {megabytes(estimate.weights_bytes)} for weights and up to {megabytes(cache)} for cache and buffers "
         f"({estimate.kv_bytes_per_token:,} bytes a token, {estimate.model_len:,} tokens a sequence)"
     )

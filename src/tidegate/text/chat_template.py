@@ -5,13 +5,14 @@ continued message ends. Where the text becomes tokens is `Tokenizer.encode_chat`
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from tidegate.errors import InvalidTemplateInput, InvalidValue, MissingField
 from tidegate.text.rendered_prompt import RenderedPrompt
 from tidegate.text.template_budget import RenderBudget, RenderLimits
-from tidegate.text.template_env import GLOBAL_NAMES, BrokenTemplate, CompiledTemplate, TemplateRefusal
+from tidegate.text.template_env import GLOBAL_NAMES, BrokenTemplate, CompiledTemplate, TemplateRefusal, UnusableTemplate
 from tidegate.text.template_guard import END_MARK, ControlGuard, take_marks
 from tidegate.text.template_messages import TemplateCapabilities, prepare_messages
 from tidegate.text.template_probe import probe_template
@@ -101,8 +102,8 @@ class ChatTemplate:
     ) -> "ChatTemplate":
         """Compiles and checks a template. `limits` hold for compiling and for each rendering.
 
-        Raises BrokenTemplate if the source is not valid, or if it fails (rather than refuses) on every small
-        conversation that has a user message.
+        Raises BrokenTemplate if the source is not valid; UnusableTemplate if it fails, rather than refuses, on every
+        conversation it is tried with.
         """
         special = {"bos_token": bos_token, "eos_token": eos_token}
         compiled = CompiledTemplate(source, limits)
@@ -159,7 +160,9 @@ class ChatTemplates:
     ) -> "ChatTemplates":
         """Compiles what a model file holds (`ModelFacts.chat_templates`); a plain default where it holds nothing.
 
-        Raises BrokenTemplate, the message beginning with the template's name.
+        A `tool_use` template that cannot render tools as this API has them is left out: the default takes its place,
+        and its capabilities tell whether it shows tools. Raises BrokenTemplate, the message beginning with the
+        template's name.
         """
         templates = {}
         for name, source in {"default": DEFAULT_TEMPLATE, **sources}.items():
@@ -174,6 +177,8 @@ class ChatTemplates:
                     control_spellings=control_spellings,
                 )
             except BrokenTemplate as error:
+                if name == "tool_use" and isinstance(error, UnusableTemplate):
+                    continue
                 raise BrokenTemplate(f"chat template {name!r}: {error}") from error
         return cls(templates)
 
@@ -182,13 +187,13 @@ class ChatTemplates:
 
 
 def _probe(compiled: CompiledTemplate, special: Mapping[str, str], limits: RenderLimits) -> TemplateCapabilities:
-    """Tries the template out. Raises BrokenTemplate if it failed every time without once refusing on purpose."""
+    """Tries the template out. Raises UnusableTemplate if it failed every time without once refusing on purpose."""
     failures: list[BaseException | None] = []
     num_rendered = 0
 
     def render(variables: Mapping[str, object]) -> str | None:
         nonlocal num_rendered
-        filled = {"tools": None, "documents": None, **special, **variables}
+        filled = {"tools": None, "documents": None, **special, **deepcopy(dict(variables))}
         try:
             text = compiled.render(filled, date=_PROBE_DATE, budget=RenderBudget(limits))
         except InvalidTemplateInput as error:
@@ -200,7 +205,7 @@ def _probe(compiled: CompiledTemplate, special: Mapping[str, str], limits: Rende
     capabilities = probe_template(render, compiled.constants)
     if num_rendered == 0 and not any(isinstance(failure, TemplateRefusal) for failure in failures):
         failure = failures[0]
-        raise BrokenTemplate(f"cannot render any conversation: {type(failure).__name__}: {failure}")
+        raise UnusableTemplate(f"cannot render any conversation: {type(failure).__name__}: {failure}")
     return capabilities
 
 

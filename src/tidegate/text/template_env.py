@@ -2,7 +2,7 @@
 
 Offers what `apply_chat_template` of Hugging Face offers: block trimming, loop controls, `{% generation %}`,
 `raise_exception`, `strftime_now`, and a `tojson` that keeps characters and key order. What differs:
-- `list.append` is allowed. Published templates call it, and every value of a rendering is its own copy.
+- `append` and `pop` of lists are allowed. Published templates call them, and a rendering's values are its own copies.
 - `tojson` turns a generator into a list, where Python's encoder would fail.
 - Nothing random or unbounded: no `random`, `urlize` or `lipsum`; every loop and every growing value is on a budget.
 - No other templates can be loaded.
@@ -59,6 +59,10 @@ class BrokenTemplate(Exception):
     """The source is not a template that can be used here. The message says why, with the line where known."""
 
 
+class UnusableTemplate(BrokenTemplate):
+    """A valid template that fails on every conversation it was tried with."""
+
+
 class _GenerationBlock(Extension):
     """`{% generation %}...{% endgeneration %}` marks the assistant's words for training; here it is its contents."""
 
@@ -76,7 +80,7 @@ class _Environment(ImmutableSandboxedEnvironment):
     concat = staticmethod(_concat)
 
     def is_safe_attribute(self, obj: object, attr: str, value: object) -> bool:
-        if attr == "append" and isinstance(obj, list):
+        if attr in ("append", "pop") and isinstance(obj, list):
             return True
         return super().is_safe_attribute(obj, attr, value)
 

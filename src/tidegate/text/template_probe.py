@@ -27,7 +27,11 @@ _TOOLS: list[Message] = [
         "function": {
             "name": "zebra_tool",
             "description": "A tool.",
-            "parameters": {"type": "object", "properties": {"zebra_key": {"type": "string"}}, "required": []},
+            "parameters": {
+                "type": "object",
+                "properties": {"zebra_key": {"type": "string", "description": "A key."}},
+                "required": [],
+            },
         },
     }
 ]

@@ -1,0 +1,75 @@
+"""The part of `tidegate doctor` that needs every library in place: loads the model as `serve` does, starts the engine.
+
+Imported only when the libraries have passed their own check.
+"""
+
+import asyncio
+
+from tidegate.cli.check_machine import check_engine_options
+from tidegate.cli.check_model import check_template
+from tidegate.cli.finding import Finding, ok, problem
+from tidegate.cli.gguf_header import GgufHeader
+from tidegate.cli.model_loading import LoadedModel, LoadError, load_model
+from tidegate.cli.model_source import Hub
+from tidegate.cli.settings import Settings
+from tidegate.cli.wiring import engine_options
+from tidegate.engine.options import OptionsError, decode_options, encode_options
+from tidegate.engines.local.restart_policy import RestartSettings
+from tidegate.engines.local.supervisor import EngineStartFailed, Supervisor, SupervisorSettings
+
+_START_TIMEOUT_S = 120.0
+
+
+def look_at_loading(settings: Settings, hub: Hub, header: GgufHeader | None, *, starts_engine: bool) -> list[Finding]:
+    """Checks tokenizer, template and engine options. `header` is None for engines without a model file."""
+    loaded, fault = None, None
+    try:
+        loaded = load_model(settings, hub)
+    except LoadError as error:
+        fault = str(error)
+    findings: list[Finding] = []
+    if header is not None or fault is not None:
+        template = header.text("tokenizer.chat_template") if header is not None else None
+        findings.append(check_template(template, settings, fault))
+    if loaded is None:
+        return findings
+    options = engine_options(settings, loaded)
+    refusal = None
+    try:
+        decode_options(encode_options(options), options.backend)
+    except OptionsError as error:
+        refusal = str(error)
+    findings.append(check_engine_options(settings, refusal))
+    if starts_engine and refusal is None:
+        findings.append(asyncio.run(_start(settings, loaded)))
+    return findings
+
+
+async def _start(settings: Settings, loaded: LoadedModel) -> Finding:
+    """Starts the engine process with these settings, waits until it is ready, and ends it."""
+    once = SupervisorSettings(RestartSettings(max_failed_starts=1), start_timeout_s=_START_TIMEOUT_S)
+    supervisor = Supervisor(engine_options(settings, loaded), once, write_log=_drop)
+    clock = asyncio.get_running_loop().time
+    started_at = clock()
+    try:
+        await supervisor.start()
+        await supervisor.wait_ready()
+        model = supervisor.engine.statistics().model
+    except EngineStartFailed as error:
+        words = " / ".join(error.last_lines[-3:]) or "it wrote nothing"
+        return problem("engine", f"does not start (exit code {error.exit_code}): {words}", "see the rows above")
+    except (OSError, ValueError) as error:
+        return problem("engine", f"cannot be started: {error}", "see the row on the runtime folder")
+    finally:
+        await supervisor.aclose()
+    if model is None:
+        return problem("engine", "started without saying what it serves", "report this as a fault of tidegate")
+    return ok(
+        "engine",
+        f"{model.build} was ready after {clock() - started_at:.1f} s: sequences of up to {model.max_model_len:,} "
+        f"tokens, {model.max_sequences} at once, a cache of {model.num_blocks * model.block_tokens:,} tokens",
+    )
+
+
+def _drop(_line: bytes) -> None:
+    return None
