@@ -87,7 +87,9 @@ class _Watch:
         self.scheduler = driver.core._scheduler
         self.preempted: list[Sequence] = []
         self._schedule, self._preempt = self.scheduler.schedule, self.scheduler.roster.preempt
+        self._plan_tokens = self.scheduler._plan_tokens
         self.scheduler.schedule = self.schedule  # type: ignore[method-assign]
+        self.scheduler._plan_tokens = self.plan_tokens  # type: ignore[method-assign]
         self.scheduler.roster.preempt = self.preempt  # type: ignore[method-assign]
 
     def preempt(self, sequence: Sequence) -> None:
@@ -109,8 +111,11 @@ class _Watch:
         elif wake_at == now:
             has_admitted = len(self.scheduler.roster.waiting) < num_waiting
             assert step.plan.moves or len(self.scheduler._outbox) or has_admitted, "woken for nothing"
-        assert not self.scheduler._can_admit(now), "somebody who fits was left waiting"
         return step
+
+    def plan_tokens(self, step: ScheduledStep, now: float) -> None:
+        assert not self.scheduler._can_admit(now), "somebody who fits was left waiting"
+        self._plan_tokens(step, now)
 
 
 class SchedulerMachine(RuleBasedStateMachine):

@@ -179,7 +179,7 @@ def test_the_greeting_comes_first_and_a_stop_ends_cleanly(tmp_path: Path) -> Non
         heard = reports(it.sock, until=is_pong)
         assert heard[0] == EngineReady(1, MODEL)
         it.stop.send(b"x")
-        assert reports(it.sock) == []
+        assert not any(has_outputs(report) or isinstance(report, EngineFault) for report in reports(it.sock))
         it.thread.join(20.0)
         assert it.codes == [EngineExit.CLEAN]
 
@@ -189,8 +189,8 @@ def test_gauges_that_move_without_a_step_are_told_to_everybody(tmp_path: Path) -
         other = it.dial()
         reports(other, until=lambda report: isinstance(report, EngineReady))
         it.sock.send(encode_frame(REQUEST))
+        moved = StepOutputs(1, [], EngineGauges(num_held=1))
         for sock in (it.sock, other):
-            moved = StepOutputs(1, [], EngineGauges(num_held=1))
             assert moved in reports(sock, until=lambda report: report == moved)
         other.close()
 

@@ -88,23 +88,27 @@ class RawClient:
     def read_answer(self, method: str = "POST") -> Answer:
         """Reads one whole answer, however it ends."""
         answer = self.read_head()
+        if method == "HEAD" or answer.status in (204, 304):
+            answer.is_complete = True
+        else:
+            self.read_body(answer)
+        return answer
+
+    def read_body(self, answer: Answer) -> None:
+        """Reads what is left of an answer whose head, and perhaps some chunks, have been read."""
         try:
-            if method == "HEAD" or answer.status in (204, 304):
-                answer.is_complete = True
-            elif answer.headers.get("transfer-encoding") == "chunked":
+            if answer.headers.get("transfer-encoding") == "chunked":
                 while (chunk := self.read_chunk()) is not None:
                     answer.chunks.append(chunk)
                     answer.body += chunk
-                answer.is_complete = True
             else:
                 length = int(answer.headers["content-length"])
                 while len(self._pending) < length:
                     self._fill()
                 answer.body, self._pending = self._pending[:length], self._pending[length:]
-                answer.is_complete = True
+            answer.is_complete = True
         except ConnectionError:
             answer.body = answer.body or self._pending
-        return answer
 
     def is_closed(self) -> bool:
         """Waits for the far end to close; False when it sends something instead."""

@@ -12,9 +12,10 @@ import msgspec
 import uvloop
 
 from tidegate.cli.model_loading import load_model
-from tidegate.cli.running_server import RunningServer, Sockets
+from tidegate.cli.running_server import RunningServer
 from tidegate.cli.settings import Settings
 from tidegate.cli.settings_sources import resolve
+from tidegate.cli.sockets import Sockets
 from tidegate.observability.logs import LogFormat, LogSettings, build_logger
 from tidegate.system import SystemClock
 
@@ -112,6 +113,30 @@ class ServerThread:
     def baseline(self) -> Baseline:
         """Returns the present accounts."""
         return self.look(self._baseline)
+
+    def wait_back(self, before: Baseline, timeout_s: float = 20.0) -> None:
+        """Waits until every account is where it was."""
+        now = [before]
+
+        def is_back() -> bool:
+            now[0] = self.baseline()
+            return now[0] == before
+
+        try:
+            wait_until(is_back, "", timeout_s)
+        except AssertionError:
+            raise AssertionError(f"accounts did not come back:\n{before}\n{now[0]}") from None
+
+    def take_log(self) -> str:
+        """Returns what was logged since the last call."""
+
+        def take() -> str:
+            text = self.log.getvalue()
+            self.log.seek(0)
+            self.log.truncate()
+            return text
+
+        return self.look(take)
 
     def kill_engine(self) -> None:
         """SIGKILL to the engine process."""

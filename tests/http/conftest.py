@@ -126,16 +126,16 @@ class FakeAdmin:
         self.readiness = (True, "")
         self.liveness = True
 
-    def live_requests(self) -> bytes:
+    async def live_requests(self) -> bytes:
         return b'{"requests":[]}'
 
-    def engine(self) -> bytes:
+    async def engine(self) -> bytes:
         return b'{"engine":1}'
 
-    def metrics(self, accept: str) -> tuple[str, bytes]:
+    async def metrics(self, accept: str) -> tuple[str, bytes]:
         return ("application/openmetrics-text" if "openmetrics" in accept else "text/plain; version=0.0.4"), b"up 1\n"
 
-    def is_ready(self) -> tuple[bool, str]:
+    async def is_ready(self) -> tuple[bool, str]:
         return self.readiness
 
     def is_alive(self) -> bool:

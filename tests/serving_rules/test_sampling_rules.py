@@ -14,6 +14,7 @@ from tidegate.inference.sampling import SamplingParams, StopRules
 from tidegate.serving.sampling_rules import (
     LogprobCounts,
     StopStrings,
+    check_choosable,
     check_token_ids,
     logprob_counts,
     sampling_params,
@@ -214,3 +215,41 @@ def test_more_output_than_the_server_allows_is_refused_by_name() -> None:
     limit = raised.value.limit
     assert limit is not None
     assert (raised.value.param, limit.name, limit.value, limit.actual) == ("max_tokens", "max_output_tokens", 50, 51)
+
+
+UNCHOOSABLE = [
+    ({"allowed_token_ids": [97], "bad_words": ["a"]}, "allowed_token_ids"),
+    ({"allowed_token_ids": [257], "min_tokens": 1}, "allowed_token_ids"),
+    ({"allowed_token_ids": [97, 98], "stop_token_ids": [98, 97], "min_tokens": 1}, "allowed_token_ids"),
+    ({"bad_words": [chr(code) for code in range(128)], "stop_token_ids": list(range(128, 300)), "min_tokens": 1}, "bad_words"),
+    ({"stop_token_ids": list(range(300)), "min_tokens": 1}, "stop_token_ids"),
+]
+CHOOSABLE = [
+    {"allowed_token_ids": [97, 98], "bad_words": ["a"]},
+    {"allowed_token_ids": [97], "bad_words": ["ab"]},
+    {"allowed_token_ids": [257]},
+    {"allowed_token_ids": [257], "min_tokens": 1, "ignore_eos": True},
+    {"allowed_token_ids": [97], "stop_token_ids": [97]},
+    {"stop_token_ids": list(range(299)), "min_tokens": 1, "ignore_eos": True},
+]
+
+
+def check_choice(members: dict[str, Any], max_tokens: int = 4) -> None:
+    stop = stop_rules(chat(**members), max_tokens=max_tokens, vocab_size=VOCAB_SIZE)
+    check_choosable(sample(**members), stop, vocab_size=VOCAB_SIZE, eos_ids=(257,))
+
+
+@pytest.mark.parametrize(("members", "param"), UNCHOOSABLE)
+def test_a_request_that_forbids_every_token_is_refused(members: dict[str, Any], param: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        check_choice(members)
+    assert caught.value.param == param
+
+
+@pytest.mark.parametrize("members", CHOOSABLE)
+def test_one_token_left_is_enough(members: dict[str, Any]) -> None:
+    check_choice(members)
+
+
+def test_nothing_needs_to_be_left_where_nothing_is_generated() -> None:
+    check_choice({"allowed_token_ids": [97], "bad_words": ["a"]}, max_tokens=0)

@@ -118,3 +118,16 @@ def test_finishing_twice_adds_nothing() -> None:
     detokenizer = Detokenizer(ByteVocabulary(), skip_special=True)
     detokenizer.feed(0xE2)
     assert [detokenizer.finish(), detokenizer.finish()] == ["\ufffd", ""]
+
+
+@given(data=st.binary(max_size=30), places=st.lists(st.integers(0, 30), max_size=8))
+def test_a_shared_memo_changes_nothing(data: bytes, places: list[int]) -> None:
+    pieces = cut_at(data, [place % (len(data) + 1) for place in places])
+    token_ids, vocabulary = tokenize_pieces(ByteVocabulary(), pieces)
+    memo: dict[int, str] = {}
+    for _ in range(2):
+        detokenizer = Detokenizer(vocabulary, skip_special=True, memo=memo)
+        assert "".join(map(detokenizer.feed, token_ids)) + detokenizer.finish() == data.decode("utf-8", "replace")
+    assert all(
+        vocabulary.token_bytes(token_id).decode() == text for token_id, text in memo.items() if "\ufffd" not in text
+    )

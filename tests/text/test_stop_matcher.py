@@ -9,7 +9,7 @@ from tidegate.text.stop_matcher import StopMatcher
 
 
 def search(text: str, stops: tuple[str, ...]) -> tuple[str, str | None]:
-    """The rule, written down plainly: the earliest end wins, then the longest stop. Returns what comes before, and it."""
+    """The rule, plainly: the earliest end wins, then the longest stop. Returns what comes before, and the stop."""
     found = [(text.find(stop) + len(stop), -len(stop), stop) for stop in stops if stop in text]
     if not found:
         return text, None

@@ -1,4 +1,4 @@
-"""Real chat templates against renderings that others made: 53 of Hugging Face's tests, 147 that two engines agree on."""
+"""Real chat templates against others' renderings: 53 of Hugging Face's tests, 147 that two engines agree on."""
 
 import json
 from datetime import datetime

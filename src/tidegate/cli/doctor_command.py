@@ -120,7 +120,11 @@ def _print(findings: list[Finding], *, may_start: bool) -> None:
         table.add_row(Text(finding.level.value, style=_COLOURS[finding.level]), finding.subject, words)
     console.print(table)
     counts = {level: sum(finding.level is level for finding in findings) for level in Level}
-    summary = f"{counts[Level.PROBLEM]} problems, {counts[Level.WARNING]} warnings"
+    summary = ", ".join(_count(counts[level], level.value) for level in (Level.PROBLEM, Level.WARNING))
     console.print(Text(summary, style="bold red" if counts[Level.PROBLEM] else "bold"))
     if may_start and not counts[Level.PROBLEM]:
         console.print("`tidegate doctor --start` also starts the engine for a moment.")
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

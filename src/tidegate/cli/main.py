@@ -14,7 +14,7 @@ from tidegate.cli.settings_sources import DEFAULT_FILE, Resolved, SettingsError,
 
 Command = Callable[..., Any]
 
-_SERVE_FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
+SERVE_FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
     "--host": ("server.host", {"metavar": "ADDRESS"}),
     "--port": ("server.port", {"type": int}),
     "--admin-host": ("server.admin_host", {"metavar": "ADDRESS"}),
@@ -33,7 +33,7 @@ _SERVE_FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
     "--log-level": ("log.level", {"type": click.Choice(["debug", "info", "warning", "error"])}),
     "--log-format": ("log.format", {"type": click.Choice(["auto", "json", "console"])}),
 }
-_FLAG_NAMES = {name: f"flag {flag}" for flag, (name, _) in _SERVE_FLAGS.items()} | {"model.source": "argument MODEL"}
+_FLAG_NAMES = {name: f"flag {flag}" for flag, (name, _) in SERVE_FLAGS.items()} | {"model.source": "argument MODEL"}
 
 
 class _SettingsCommand(click.Command):
@@ -53,7 +53,7 @@ class _SettingsCommand(click.Command):
 
 def _settings_options(command: Command) -> Command:
     """Adds the flags of all settings that are worth a flag, and `--config`."""
-    for flag, (name, options) in reversed(_SERVE_FLAGS.items()):
+    for flag, (name, options) in reversed(SERVE_FLAGS.items()):
         section, _, key = name.partition(".")
         default = getattr(SECTIONS[section](), key)
         shown = "" if default in (None, ()) else f" (default {default})"

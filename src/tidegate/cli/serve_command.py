@@ -1,20 +1,20 @@
 """`tidegate serve`: loads, starts, says so, waits for a signal, drains, stops."""
 
 import asyncio
-import signal
 
 import uvloop
 from rich.console import Console
 
 from tidegate.cli.model_loading import LoadedModel, LoadError, load_model
+from tidegate.cli.pooled_server import PooledServer
+from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, EXIT_USAGE, stop_on_signals
 from tidegate.cli.ready_text import ready_text, starting_text
-from tidegate.cli.running_server import RunningServer, Sockets
+from tidegate.cli.running_server import RunningServer, wait_first
 from tidegate.cli.settings import Settings
+from tidegate.cli.sockets import Sockets
 from tidegate.cli.wiring import install_loop_reports, open_log
 from tidegate.engines.local.supervisor import EngineStartFailed
 from tidegate.http.listener import ListenError
-
-EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 
 
 def run_serve(settings: Settings) -> int:
@@ -34,34 +34,25 @@ def run_serve(settings: Settings) -> int:
 async def _serve(settings: Settings, loaded: LoadedModel, sockets: Sockets, console: Console) -> int:
     logger = open_log(settings)
     install_loop_reports()
-    stop = _stop_on_signals()
-    server = RunningServer(settings, loaded, sockets, logger)
+    stop = stop_on_signals()
+    kind = RunningServer if settings.server.workers == 1 else PooledServer
+    server: RunningServer | PooledServer = kind(settings, loaded, sockets, logger)
     try:
         await server.start()
         if not await _wait_ready(server, stop, console):
             return EXIT_OK if stop.is_set() else EXIT_FAILED
-        console.print(ready_text(settings, loaded, server.public.url, server.admin.url), markup=False)
-        await _wait_end(stop, server)
-        if num_live := len(server.parts.service.live):
-            console.print(f"tidegate: finishing {num_live} requests, at most {settings.server.drain_timeout_s:g} s")
+        console.print(ready_text(settings, loaded, server.public_url, server.admin.url), markup=False)
+        await wait_first(stop.wait(), server.wait_stopped())
+        console.print(f"tidegate: finishing running requests, at most {settings.server.drain_timeout_s:g} s")
         await server.drain()
         return EXIT_OK if stop.is_set() else EXIT_FAILED
     finally:
         await server.stop()
 
 
-def _stop_on_signals() -> asyncio.Event:
-    """SIGTERM and SIGINT begin the drain; a second one changes nothing, so that clean-up is never cut short."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    return stop
-
-
-async def _wait_ready(server: RunningServer, stop: asyncio.Event, console: Console) -> bool:
+async def _wait_ready(server: RunningServer | PooledServer, stop: asyncio.Event, console: Console) -> bool:
     """Waits for the engine's first readiness; False when it failed for good, or a signal came first."""
-    ready = asyncio.ensure_future(server.supervisor.wait_ready())
+    ready = asyncio.ensure_future(server.wait_ready())
     stopped = asyncio.ensure_future(stop.wait())
     await asyncio.wait({ready, stopped}, return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
@@ -77,18 +68,3 @@ async def _wait_ready(server: RunningServer, stop: asyncio.Event, console: Conso
         console.print("`tidegate doctor` looks for the cause.", markup=False)
         return False
     return True
-
-
-async def _wait_end(stop: asyncio.Event, server: RunningServer) -> None:
-    """Waits for a signal, or for a listener that ended by itself."""
-    tasks: list[asyncio.Future[object]] = [
-        asyncio.ensure_future(stop.wait()),
-        asyncio.ensure_future(server.public.wait_stopped()),
-        asyncio.ensure_future(server.admin.wait_stopped()),
-    ]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

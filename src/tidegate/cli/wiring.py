@@ -17,6 +17,7 @@ from tidegate.engines.local.client import LocalEngine
 from tidegate.http.app import AppPorts, make_admin_app, make_public_app
 from tidegate.http.asgi import AsgiApp
 from tidegate.http.server import HttpServer
+from tidegate.http.service_port import Admin
 from tidegate.http.settings import HttpSettings
 from tidegate.http.settings import ServerSettings as HttpServerSettings
 from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
@@ -41,6 +42,7 @@ class ServerParts:
     service: Service
     drain: Drain
     admission: AdmissionController
+    admin: AdminView
     public_app: AsgiApp
     admin_app: AsgiApp
 
@@ -95,19 +97,29 @@ def build_parts(
     service = Service(loaded.served, surroundings, service_settings, entropy)
     admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept))
     ports = AppPorts(observer=observer, clock=clock, entropy=entropy)
-    http = HttpSettings(
+    http = _http_settings(settings)
+    return ServerParts(
+        service=service,
+        drain=drain,
+        admission=admission,
+        admin=admin,
+        public_app=make_public_app(service, settings=http, ports=ports),
+        admin_app=make_admin_app(admin, settings=http, ports=ports),
+    )
+
+
+def build_admin_app(admin: Admin, settings: Settings) -> AsgiApp:
+    """Returns the admin application around another view than a single server's."""
+    return make_admin_app(admin, settings=_http_settings(settings), ports=AppPorts(entropy=entropy))
+
+
+def _http_settings(settings: Settings) -> HttpSettings:
+    return HttpSettings(
         body_bytes=settings.limits.body_bytes,
         body_timeout_s=settings.server.body_timeout_s,
         heartbeat_s=settings.server.heartbeat_s,
         slow_client_timeout_s=settings.server.slow_client_timeout_s,
         queue_full_status=settings.admission.queue_full_status,
-    )
-    return ServerParts(
-        service=service,
-        drain=drain,
-        admission=admission,
-        public_app=make_public_app(service, settings=http, ports=ports),
-        admin_app=make_admin_app(admin, settings=http, ports=ports),
     )
 
 

@@ -21,20 +21,20 @@ def admin_routes(admin: Admin) -> list[Route]:
         await write_whole(exchange, WholeReply(b'{"status":"alive"}'))
 
     async def tell_ready(exchange: Exchange) -> None:
-        is_ready, reason = admin.is_ready()
+        is_ready, reason = await admin.is_ready()
         if not is_ready:
             raise EngineUnavailable(reason)
         await write_whole(exchange, WholeReply(b'{"status":"ready"}'))
 
     async def show_metrics(exchange: Exchange) -> None:
-        content_type, body = admin.metrics(exchange.head.headers.get("accept", ""))
+        content_type, body = await admin.metrics(exchange.head.headers.get("accept", ""))
         await write_whole(exchange, WholeReply(body, headers=[(names.CONTENT_TYPE, content_type)]))
 
     async def show_requests(exchange: Exchange) -> None:
-        await write_whole(exchange, WholeReply(admin.live_requests()))
+        await write_whole(exchange, WholeReply(await admin.live_requests()))
 
     async def show_engine(exchange: Exchange) -> None:
-        await write_whole(exchange, WholeReply(admin.engine()))
+        await write_whole(exchange, WholeReply(await admin.engine()))
 
     return [
         Route("GET", "/healthz", tell_alive),

@@ -35,15 +35,15 @@ class Service(Protocol):
 class Admin(Protocol):
     """The operator's view. Bytes are JSON bodies."""
 
-    def live_requests(self) -> bytes: ...
+    async def live_requests(self) -> bytes: ...
 
-    def engine(self) -> bytes: ...
+    async def engine(self) -> bytes: ...
 
-    def metrics(self, accept: str) -> tuple[str, bytes]:
+    async def metrics(self, accept: str) -> tuple[str, bytes]:
         """Returns the content type and the exposition that suit the `Accept` header."""
         ...
 
-    def is_ready(self) -> tuple[bool, str]:
+    async def is_ready(self) -> tuple[bool, str]:
         """Whether requests are taken now, and the reason when they are not."""
         ...
 

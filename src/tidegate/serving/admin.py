@@ -1,11 +1,14 @@
 """The operator's view of a server: live requests, the engine, readiness, metrics. Read only."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 
 import msgspec
 
 from tidegate.contract.codec import encode_json
+from tidegate.engine.gauges import EngineStatus
 from tidegate.serving.driver import RequestDriver
+from tidegate.serving.served_model import ServedModel
 from tidegate.serving.service import Service
 
 MetricsSource = Callable[[str], tuple[bytes, str]]
@@ -35,36 +38,32 @@ class AdminView:
         self._now = now
         self._metrics = metrics
 
-    def live_requests(self) -> bytes:
+    def list_requests(self) -> bytes:
         """Returns the live requests as JSON, oldest first."""
         now = self._now()
         requests = [_describe(driver, now) for driver in self._service.live.values()]
         return encode_json({"object": "list", "data": requests})
 
-    def engine(self) -> bytes:
-        """Returns the engine's state, accounts and model as JSON."""
-        status = self._service.engine.statistics()
-        admission = self._service.admission_statistics()
-        revision = self._service.served.revision(status.model) if status.model is not None else None
-        return encode_json(
-            {
-                "ready": status.is_ready,
-                "epoch": status.epoch,
-                "process_id": status.process_id,
-                "restarts": status.num_restarts,
-                "stale_outputs": status.num_stale_outputs,
-                "served_revision": revision,
-                "model": _members(status.model) if status.model is not None else None,
-                "gauges": _members(status.gauges),
-                "admission": admission,
-            }
-        )
+    def admission(self) -> dict[str, object]:
+        """Returns the accounts of admission."""
+        return asdict(self._service.admission_statistics())
 
-    def metrics(self, accept: str) -> tuple[str, bytes]:
+    def expose(self, accept: str) -> tuple[str, bytes]:
+        """Returns content type and body of the metrics, in the format that an `Accept` header prefers."""
         body, content_type = self._metrics(accept)
         return content_type, body
 
-    def is_ready(self) -> tuple[bool, str]:
+    async def live_requests(self) -> bytes:
+        return self.list_requests()
+
+    async def engine(self) -> bytes:
+        status = self._service.engine.statistics()
+        return encode_json(describe_engine(status, self._service.served, self.admission()))
+
+    async def metrics(self, accept: str) -> tuple[str, bytes]:
+        return self.expose(accept)
+
+    async def is_ready(self) -> tuple[bool, str]:
         if not self._service.is_accepting:
             return False, "draining"
         if not self._service.engine.statistics().is_ready:
@@ -73,6 +72,21 @@ class AdminView:
 
     def is_alive(self) -> bool:
         return True
+
+
+def describe_engine(status: EngineStatus, served: ServedModel, admission: Mapping[str, object]) -> dict[str, object]:
+    """Returns the engine's state, accounts and model for people and scripts."""
+    return {
+        "ready": status.is_ready,
+        "epoch": status.epoch,
+        "process_id": status.process_id,
+        "restarts": status.num_restarts,
+        "stale_outputs": status.num_stale_outputs,
+        "served_revision": served.revision(status.model) if status.model is not None else None,
+        "model": _members(status.model) if status.model is not None else None,
+        "gauges": _members(status.gauges),
+        "admission": dict(admission),
+    }
 
 
 def _members(struct: msgspec.Struct) -> dict[str, object]:

@@ -16,3 +16,9 @@ class Call:
     received_at: float
     body: bytes
     headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def num_retries(self) -> int:
+        """The client's own count of earlier attempts; 0 where it says nothing, or nonsense."""
+        given = self.headers.get("x-stainless-retry-count", "0")
+        return int(given) if given.isascii() and given.isdigit() and len(given) < 4 else 0

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegate.clock import Clock
+from tidegate.contract.error_table import row_of
 from tidegate.engine.port import Engine
 from tidegate.errors import EngineRefused, InternalError, ServeError
 from tidegate.inference.output import TokenDelta, TokenLogprob
@@ -88,13 +89,14 @@ class RequestDriver:
         self._num_unfinished = len(self._choices)
         self._num_in_engine = len(self._choices)
         self._is_held = False
+        self._is_submitted = False
 
     # ---- from the service ----
 
     def start(self) -> None:
         """Takes a permit and hands all prompts to the engine.
 
-        Raises QueueFull, ServerDraining or EngineUnavailable; then the request has ended and holds nothing.
+        Raises QueueFull, ServerDraining or EngineUnavailable; then the request was refused and holds nothing.
         """
         now = self._around.clock.now()
         num_choices = len(self._choices)
@@ -113,6 +115,7 @@ class RequestDriver:
             self._abort_engine()
             self._end_unsubmitted(Event.FAIL, error)
             raise
+        self._is_submitted = True
         self._apply(Event.SUBMIT)
 
     def _end_unsubmitted(self, event: Event, error: ServeError) -> None:
@@ -178,10 +181,13 @@ class RequestDriver:
         self._mailbox.close()
         self._apply(Event.DISCONNECT)
 
-    def expire(self, error: ServeError) -> None:
-        """The server ends the work with `error`."""
-        if self.story.error is None and not self.machine.is_settled:
+    def expire(self, error: ServeError, cause: str | None = None) -> None:
+        """The server ends the work with `error`, and counts it under `cause`. A complete answer is not taken back."""
+        if self._num_unfinished == 0:
+            return
+        if self.story.error is None and self.machine.is_reply_open:
             self.story.error = error
+            self.story.cause = cause
         self._apply(Event.EXPIRE)
 
     # ---- from the engine ----
@@ -199,13 +205,13 @@ class RequestDriver:
                 self._close_in_engine(sink, delta.choice, Event.ABORT_ACK)
 
     def fail(self, error: ServeError) -> None:
-        """The engine is lost: every prompt's sink hears it, the first counts."""
+        """The engine is lost: every prompt's sink hears it, the first counts. A complete answer is still sent."""
         if self._num_in_engine == 0:
             return
         self._num_in_engine = 0
         for sink in self._sinks:
             sink.is_open = [False] * len(sink.is_open)
-        if self.story.error is None:
+        if self.story.error is None and self._num_unfinished:
             self.story.error = error
         self._apply(Event.FAIL)
 
@@ -308,10 +314,16 @@ class RequestDriver:
                 self._settle_status()
             case Effect.SETTLE:
                 self._settle_status()
-                self._around.observer.request_ended(
-                    describe_end(self.call, self.story, self.counts, self._around.clock.now())
-                )
+                self._report_end()
                 self._on_settled(self)
+
+    def _report_end(self) -> None:
+        observer = self._around.observer
+        if self._is_submitted or self.story.error is None:
+            observer.request_ended(describe_end(self.call, self.story, self.counts, self._around.clock.now()))
+        else:
+            row = row_of(self.story.error)
+            observer.request_refused(self.call.context.route, row.status, row.code)
 
     def _abort_engine(self) -> None:
         for sink in self._sinks:

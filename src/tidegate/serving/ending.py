@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from tidegate.contract.error_table import row_of
 from tidegate.errors import ServeError
 from tidegate.observability.observer import RequestEnded
+from tidegate.serving.call import Call
 from tidegate.serving.prepared import PreparedCall
 from tidegate.serving.usage import TokenCounts
 
@@ -45,6 +46,20 @@ def describe_end(call: PreparedCall, story: Story, counts: TokenCounts, now: flo
         first_token_s=_since(story.received_at, story.first_token_at),
         is_stream=call.is_stream,
         num_retries=call.context.num_retries,
+    )
+
+
+def describe_gone(call: Call, now: float) -> RequestEnded:
+    """Returns the facts of a call whose client went away while it was prepared."""
+    return RequestEnded(
+        request_id="",
+        wire_id=call.wire_id,
+        route=call.route,
+        model=None,
+        outcome="client_gone",
+        status=None,
+        duration_s=now - call.received_at,
+        num_retries=call.num_retries,
     )
 
 

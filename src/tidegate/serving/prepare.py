@@ -23,6 +23,7 @@ from tidegate.serving.request_rules import check_replaced_fields
 from tidegate.serving.sampling_rules import (
     GeneratingRequest,
     LogprobCounts,
+    check_choosable,
     logprob_counts,
     sampling_params,
     stop_rules,
@@ -74,14 +75,13 @@ class Preparation:
 
     def context(self, call: Call, prefix: str) -> CallContext:
         """Mints the reply's id. The caller's own id is for tracing only."""
-        retries = call.headers.get("x-stainless-retry-count", "0")
         return CallContext(
             request_id=mint_id(prefix, self.entropy(ID_ENTROPY_BYTES)),
             wire_id=call.wire_id,
             route=call.route,
             received_at=call.received_at,
             created=int(self.clock.wall()),
-            num_retries=int(retries) if retries.isascii() and retries.isdigit() and len(retries) < 4 else 0,
+            num_retries=call.num_retries,
         )
 
     def fingerprint(self) -> str:
@@ -132,12 +132,14 @@ def prepare_prompt(
         max_model_len=info.max_model_len,
         limits=preparation.model.limits,
     )
+    stop = stop_rules(request, max_tokens=budget, vocab_size=info.vocab_size)
+    check_choosable(sampling, stop, vocab_size=info.vocab_size, eos_ids=info.eos_token_ids)
     counts = logprob_counts(request)
     inference = InferenceRequest(
         request_id=source.request_id,
         prompt=pack_token_ids(source.token_ids),
         sampling=sampling,
-        stop=stop_rules(request, max_tokens=budget, vocab_size=info.vocab_size),
+        stop=stop,
         num_choices=request.n or 1,
         num_logprobs=counts.num_output,
         num_prompt_logprobs=counts.num_prompt,

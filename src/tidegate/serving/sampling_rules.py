@@ -4,7 +4,7 @@ Ranges of single numbers stand on the wire types (`contract/bounds.py`); here is
 or two fields at once. Absent fields have OpenAI's defaults, which are those of `SamplingParams`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from tidegate.contract.bounds import Limits, over_limit
@@ -134,6 +134,24 @@ def stop_rules(request: GenerationRequest, *, max_tokens: int, vocab_size: int) 
         token_ids=tuple(dict.fromkeys(token_ids)),
         ignore_eos=bool(request.ignore_eos),
     )
+
+
+def check_choosable(sampling: SamplingParams, stop: StopRules, *, vocab_size: int, eos_ids: Collection[int]) -> None:
+    """Raises InvalidValue when the request itself forbids every token that could be chosen first.
+
+    `bad_words` of one token count always, ends and stop tokens below `min_tokens`. What several tokens of the past
+    forbid is not foreseen here.
+    """
+    forbidden = {word[0] for word in sampling.bad_words if len(word) == 1}
+    if stop.min_tokens > 0:
+        forbidden.update(stop.token_ids, () if stop.ignore_eos else eos_ids)
+    allowed = sampling.allowed_token_ids
+    is_left = len(forbidden) < vocab_size if allowed is None else not forbidden.issuperset(allowed)
+    if is_left or stop.max_tokens == 0:
+        return
+    param = "allowed_token_ids" if allowed is not None else "bad_words" if sampling.bad_words else "stop_token_ids"
+    message = f"{param}: together with bad_words, stop_token_ids and min_tokens this leaves no token to choose"
+    raise InvalidValue(message, param=param)
 
 
 def stop_strings(request: GenerationRequest) -> StopStrings:

@@ -26,6 +26,7 @@ from tidegate.serving.chunk_head import ChunkHead, ReplyIdentity
 from tidegate.serving.completion_writer import CompletionAssembler, CompletionWriter
 from tidegate.serving.driven_stream import DrivenStream, StreamWriter
 from tidegate.serving.driver import RequestDriver, Surroundings
+from tidegate.serving.ending import describe_gone
 from tidegate.serving.prepare import Preparation
 from tidegate.serving.prepare_chat import prepare_chat
 from tidegate.serving.prepare_completion import prepare_completion
@@ -113,9 +114,9 @@ class Service:
         return WholeReply(encode_json(self._card(model_id)))
 
     def expire_all(self, error: ServeError) -> None:
-        """Ends every live request with `error`."""
+        """Ends every live request with `error`, because the server shuts down."""
         for driver in list(self.live.values()):
-            driver.expire(error)
+            driver.expire(error, cause="shutdown")
 
     async def wait_empty(self) -> None:
         """Waits until no request is live."""
@@ -128,15 +129,20 @@ class Service:
         return Model(id=name, created=self.served.created, owned_by="tidegate", max_model_len=info.max_model_len)
 
     async def _prepare(self, call: Call, prepare: Callable[[Call, Preparation], _T]) -> _T:
-        """Runs `prepare` here or on a thread, by the body's size. What it refuses is counted."""
-        preparation = self._preparation()
+        """Runs `prepare` here or on a thread, by the body's size. A call that ends in here is counted here."""
+        observer = self._around.observer
+        observer.request_received(call.route, call.num_retries)
         try:
+            preparation = self._preparation()
             if len(call.body) <= INLINE_BODY_BYTES:
                 return prepare(call, preparation)
             return await asyncio.get_running_loop().run_in_executor(self._threads, prepare, call, preparation)
-        except ServeError as error:
+        except asyncio.CancelledError:
+            observer.request_ended(describe_gone(call, self._around.clock.now()))
+            raise
+        except Exception as error:
             row = row_of(error)
-            self._around.observer.request_refused(call.route, row.status, row.code)
+            observer.request_refused(call.route, row.status, row.code)
             raise
 
     def _preparation(self) -> Preparation:

@@ -14,11 +14,16 @@ from tidegate.text.vocabulary import Vocabulary
 
 
 class Detokenizer:
-    """Decodes one choice's tokens, one by one. Control tokens add nothing if `skip_special`, else their spelling."""
+    """Decodes one choice's tokens, one by one. Control tokens add nothing if `skip_special`, else their spelling.
 
-    __slots__ = ("_is_special", "_pending", "_skip_special", "_token_bytes")
+    `memo` remembers tokens that are whole characters by themselves. Detokenizers of the same vocabulary and the same
+    `skip_special` may share one; it grows to the size of the vocabulary.
+    """
 
-    def __init__(self, vocabulary: Vocabulary, *, skip_special: bool) -> None:
+    __slots__ = ("_is_special", "_memo", "_pending", "_skip_special", "_token_bytes")
+
+    def __init__(self, vocabulary: Vocabulary, *, skip_special: bool, memo: dict[int, str] | None = None) -> None:
+        self._memo: dict[int, str] = {} if memo is None else memo
         self._token_bytes = vocabulary.token_bytes
         self._is_special = vocabulary.is_special
         self._skip_special = skip_special
@@ -31,17 +36,14 @@ class Detokenizer:
 
     def feed(self, token_id: int) -> str:
         """Returns the characters that this token completes; "" if none."""
-        if self._skip_special and self._is_special(token_id):
-            return ""
-        data = self._token_bytes(token_id)
-        if self._pending:
-            data = self._pending + data
-        text, num_used = utf_8_decode(data, "replace", False)
-        self._pending = pending = data[num_used:]
-        if pending and pending[0] == 0xED and len(pending) == 2 and pending[1] >= 0xA0:
-            # Half of a surrogate: never a character, but Python's decoder waits for its third byte.
-            self._pending = b""
-            text += "\ufffd\ufffd"
+        pending = self._pending
+        if not pending and (text := self._memo.get(token_id)) is not None:
+            return text
+        data = b"" if self._skip_special and self._is_special(token_id) else self._token_bytes(token_id)
+        text, rest = _decode(pending + data)
+        self._pending = rest
+        if not pending and not rest:
+            self._memo[token_id] = text
         return text
 
     def finish(self) -> str:
@@ -50,6 +52,16 @@ class Detokenizer:
             return ""
         self._pending = b""
         return "\ufffd"
+
+
+def _decode(data: bytes) -> tuple[str, bytes]:
+    """Returns the text of `data` and the bytes at its end that may yet become a character."""
+    text, num_used = utf_8_decode(data, "replace", False)
+    rest = data[num_used:]
+    if len(rest) == 2 and rest[0] == 0xED and rest[1] >= 0xA0:
+        # Half of a surrogate: never a character, but Python's decoder waits for its third byte.
+        return text + "\ufffd\ufffd", b""
+    return text, rest
 
 
 def decode_tokens(vocabulary: Vocabulary, token_ids: Iterable[int], *, skip_special: bool) -> str:

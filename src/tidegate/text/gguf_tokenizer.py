@@ -34,17 +34,17 @@ class _Tokens:
     pieces: list[bytes]
     attributes: list[int]
 
-    def spelled(self, kind: int) -> Iterator[tuple[str, int]]:
+    def spelled(self, kind: int, *, but: int = 0) -> Iterator[tuple[str, int]]:
         for token_id, (piece, bits) in enumerate(zip(self.pieces, self.attributes, strict=True)):
-            if bits & kind:
+            if bits & kind and not bits & but:
                 yield piece.decode("utf-8", "replace"), token_id
 
     def ids_with(self, kind: int) -> frozenset[int]:
         return frozenset(token_id for token_id, bits in enumerate(self.attributes) if bits & kind)
 
-    def table(self, kind: int) -> ControlTable:
+    def table(self, kind: int, *, but: int = 0) -> ControlTable:
         ids: dict[str, int] = {}
-        for spelling, token_id in self.spelled(kind):
+        for spelling, token_id in self.spelled(kind, but=but):
             ids.setdefault(spelling, token_id)
         return ControlTable(ids, self.ids_with(_STRIPS_LEFT), self.ids_with(_STRIPS_RIGHT))
 
@@ -61,7 +61,7 @@ class GgufTokenizer:
             raise UnusableModelFile("the model file has no vocabulary")
         tokens = _read_tokens(self._vocab)
         self._all_marked = tokens.table(_CONTROL | _UNKNOWN | _USER_DEFINED)
-        self._user_defined = tokens.table(_USER_DEFINED)
+        self._user_defined = tokens.table(_USER_DEFINED, but=_CONTROL | _UNKNOWN)
         self._control_spellings = frozenset(spelling for spelling, _ in tokens.spelled(_CONTROL | _UNKNOWN)) | {
             spelling for spelling, _ in tokens.spelled(_USER_DEFINED) if looks_like_control(spelling)
         }

@@ -64,16 +64,16 @@ class HfTokenizer:
     def __init__(self, files: HfFiles) -> None:
         """Raises UnusableTokenizer, also for a decoder whose tokens' bytes are not known here."""
         definition = _parse_definition(files.tokenizer)
-        added = [token for token in _list_of_objects(definition.get("added_tokens")) if token.get("content")]
         self._parsing = _build(files.tokenizer)
-        self._plain_definition = {**definition, "added_tokens": [_guarded(token) for token in added]}
+        added = _read_added(definition, self._parsing)
+        self._plain_definition = {**definition, "added_tokens": [token.guarded() for token in added]}
         self._plain = _build_plain(self._plain_definition)
         reader = PieceReader(definition)
         self._strips_blank = reader.strips_first_blank
-        special_ids = frozenset(_id_of(token) for token in added if token.get("special"))
+        special_ids = frozenset(token.token_id for token in added if token.is_special)
         self._controls = _control_table(added)
         self._vocabulary = TableVocabulary(
-            reader.read_all(self._parsing, {_id_of(token): str(token["content"]) for token in added}, special_ids),
+            reader.read_all(self._parsing, {token.token_id: token.spelling for token in added}, special_ids),
             special_ids=special_ids,
             bos_token_id=self._spelled_id(files.tokenizer_config.get("bos_token")),
             eos_token_ids=tuple(self._end_ids(files)),
@@ -201,28 +201,44 @@ def _encode(tokenizer: tokenizers.Tokenizer, text: str) -> list[int]:
     return list(tokenizer.encode(text, add_special_tokens=False).ids)
 
 
-def _guarded(token: Json) -> Json:
-    return {**token, "special": bool(token.get("special")) or _is_control(token)}
+@dataclass(frozen=True, slots=True)
+class _AddedToken:
+    """A token beside the trained vocabulary. `token_id` is the library's, which may differ from the definition's."""
+
+    definition: Json
+    spelling: str
+    token_id: int
+
+    @property
+    def is_special(self) -> bool:
+        return bool(self.definition.get("special"))
+
+    @property
+    def is_control(self) -> bool:
+        return self.is_special or looks_like_control(self.spelling)
+
+    def guarded(self) -> Json:
+        """Returns the definition that lets the library read this token as plain text."""
+        return {**self.definition, "special": self.is_control}
 
 
-def _is_control(token: Json) -> bool:
-    return bool(token.get("special")) or looks_like_control(str(token["content"]))
+def _read_added(definition: Json, tokenizer: tokenizers.Tokenizer) -> list[_AddedToken]:
+    added = []
+    for token in _list_of_objects(definition.get("added_tokens")):
+        spelling = str(token.get("content", ""))
+        token_id = tokenizer.token_to_id(spelling)
+        if spelling and token_id is not None:
+            added.append(_AddedToken(token, spelling, token_id))
+    return added
 
 
-def _control_table(added: list[Json]) -> ControlTable:
-    controls = [token for token in added if _is_control(token)]
+def _control_table(added: list[_AddedToken]) -> ControlTable:
+    controls = [token for token in added if token.is_control]
     return ControlTable(
-        {str(token["content"]): _id_of(token) for token in controls},
-        frozenset(_id_of(token) for token in controls if token.get("lstrip")),
-        frozenset(_id_of(token) for token in controls if token.get("rstrip")),
+        {token.spelling: token.token_id for token in controls},
+        frozenset(token.token_id for token in controls if token.definition.get("lstrip")),
+        frozenset(token.token_id for token in controls if token.definition.get("rstrip")),
     )
-
-
-def _id_of(token: Json) -> int:
-    token_id = token.get("id")
-    if not isinstance(token_id, int):
-        raise UnusableTokenizer("tokenizer.json has an added token without an id")
-    return token_id
 
 
 def _list_of_objects(value: object) -> list[Json]:

@@ -1,0 +1,75 @@
+"""One of several server processes: `python -m tidegate.cli.worker SPEC`, started by the first one and by nobody else.
+
+Serves the public listener on an inherited socket and shares the engine. Ends with its parent, or at SIGTERM after a
+drain. What the operator sees of it goes through the parent, which asks over a Unix socket.
+"""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from socket import socket
+
+import msgspec
+import uvloop
+
+from tidegate.cli.model_loading import LoadError, load_model
+from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, stop_on_signals
+from tidegate.cli.public_server import PublicServer
+from tidegate.cli.running_server import wait_first
+from tidegate.cli.wiring import install_loop_reports, open_log
+from tidegate.cli.worker_control import answer_questions
+from tidegate.cli.worker_spec import WorkerSpec
+from tidegate.contract.codec import encode_json
+from tidegate.engines.local.client import LocalEngine
+from tidegate.engines.local.link import EngineLink
+
+
+def main() -> int:
+    """Returns the exit code: 0 after a drain, 1 when the listener failed or the parent has gone."""
+    spec = msgspec.json.decode(sys.argv[1], type=WorkerSpec)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_serve(spec))
+
+
+async def _serve(spec: WorkerSpec) -> int:
+    logger = open_log(spec.settings).bind(worker=os.getpid())
+    install_loop_reports()
+    stop = stop_on_signals()
+    try:
+        loaded = load_model(spec.settings)
+    except LoadError as error:
+        logger.error("worker failed", reason=str(error))
+        return EXIT_FAILED
+    engine = LocalEngine(asyncio.get_running_loop().call_exception_handler)
+    link = EngineLink(engine, Path(spec.engine_socket))
+    server = PublicServer(spec.settings, loaded, engine, socket(fileno=spec.listener_fd), logger)
+    view = server.parts.admin
+    answers = {
+        "requests": view.list_requests,
+        "admission": lambda: encode_json(view.admission()),
+        "metrics": lambda: view.expose("")[1],
+        "ready": lambda: b"yes" if server.parts.service.is_ready() else b"no",
+    }
+    control = await answer_questions(Path(spec.control_socket), answers)
+    try:
+        link.start()
+        await server.start()
+        await wait_first(_wait_parent_gone(), stop.wait(), server.http.wait_stopped())
+        await server.drain()
+        return EXIT_OK if stop.is_set() else EXIT_FAILED
+    finally:
+        control.close()
+        await server.stop()
+        await link.aclose()
+
+
+async def _wait_parent_gone() -> None:
+    """Standard input is a pipe from the parent that nobody writes to: it ends when the parent does."""
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
+    await reader.read()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

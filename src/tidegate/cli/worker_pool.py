@@ -1,0 +1,131 @@
+"""WorkerPool: the server processes that share one listening socket and one engine, kept alive from the first process.
+
+A worker that ends by itself is started again after a wait that doubles with each end in a row. The pool answers for
+its workers: their live requests joined, their counts added up.
+"""
+
+import asyncio
+import contextlib
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from pathlib import Path
+
+import msgspec
+from structlog.typing import FilteringBoundLogger
+
+from tidegate.cli.settings import Settings
+from tidegate.cli.worker_control import ask
+from tidegate.cli.worker_spec import WorkerSpec
+from tidegate.engines.local.restart_policy import EngineEnd, GiveUp, RestartPolicy, RestartSettings
+
+_STOP_GRACE_S = 10.0
+_READY_POLL_S = 0.05
+
+
+class WorkerPool:
+    """`folder` is private and holds the control sockets. `listener_fd` is the bound public socket."""
+
+    def __init__(
+        self, settings: Settings, folder: Path, engine_socket: Path, listener_fd: int, logger: FilteringBoundLogger
+    ) -> None:
+        self._settings = settings
+        self._folder = folder
+        self._engine_socket = engine_socket
+        self._listener_fd = listener_fd
+        self._logger = logger
+        self._processes: dict[int, Process] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._is_closing = False
+
+    def start(self) -> None:
+        """Starts all workers and returns at once."""
+        self._tasks = [
+            asyncio.create_task(self._keep_alive(index), name=f"worker {index}")
+            for index in range(self._settings.server.workers)
+        ]
+
+    async def wait_ready(self) -> None:
+        """Waits until one worker takes requests."""
+        while True:
+            if await self.count_ready():
+                return
+            await asyncio.sleep(_READY_POLL_S)
+
+    async def count_ready(self) -> int:
+        """Returns how many workers take requests now."""
+        return (await self.ask_all("ready")).count(b"yes")
+
+    async def ask_all(self, word: str) -> list[bytes]:
+        """Returns the answers of the workers that answer."""
+        paths = [self._control_socket(index) for index in self._processes]
+        answers = await asyncio.gather(*(ask(path, word) for path in paths))
+        return [answer for answer in answers if answer]
+
+    async def drain(self) -> None:
+        """Tells the workers to drain and waits until they have ended, with some grace beyond the drain's own time."""
+        self._is_closing = True
+        for process in self._processes.values():
+            with contextlib.suppress(ProcessLookupError):
+                process.terminate()
+        await asyncio.wait(self._tasks, timeout=self._settings.server.drain_timeout_s + _STOP_GRACE_S)
+
+    async def aclose(self) -> None:
+        """Ends what is left. Idempotent."""
+        self._is_closing = True
+        for process in self._processes.values():
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _control_socket(self, index: int) -> Path:
+        return self._folder / f"worker-{index}.sock"
+
+    def _spec(self, index: int) -> WorkerSpec:
+        """A worker's share of the queue: the kernel spreads connections, so the bounds add up to the server's."""
+        num_workers = self._settings.server.workers
+        admission = self._settings.admission
+        share = msgspec.structs.replace(
+            admission,
+            queue_depth=-(-admission.queue_depth // num_workers),
+            queued_tokens=-(-admission.queued_tokens // num_workers),
+        )
+        settings = msgspec.structs.replace(self._settings, admission=share)
+        return WorkerSpec(settings, self._listener_fd, str(self._engine_socket), str(self._control_socket(index)))
+
+    async def _keep_alive(self, index: int) -> None:
+        policy = RestartPolicy(RestartSettings(max_failed_starts=None))
+        loop = asyncio.get_running_loop()
+        while not self._is_stopping():
+            started_at = loop.time()
+            code = await self._live_once(index)
+            if self._is_stopping():
+                return
+            decision = policy.decide(EngineEnd(code, loop.time() - started_at))
+            wait_s = 0.0 if isinstance(decision, GiveUp) else decision.wait_s
+            self._logger.error("worker ended", worker_index=index, exit_code=code, restart_in_s=wait_s)
+            await asyncio.sleep(wait_s)
+
+    def _is_stopping(self) -> bool:
+        return self._is_closing
+
+    async def _live_once(self, index: int) -> int:
+        self._control_socket(index).unlink(missing_ok=True)
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "tidegate.cli.worker", msgspec.json.encode(self._spec(index)).decode()),
+            stdin=PIPE,
+            stdout=DEVNULL,
+            pass_fds=(self._listener_fd,),
+            start_new_session=True,
+            env=dict(os.environ),
+        )
+        self._processes[index] = process
+        try:
+            return await process.wait()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+            self._processes.pop(index, None)

@@ -1,0 +1,14 @@
+"""What a worker process is told on its command line, as JSON."""
+
+import msgspec
+
+from tidegate.cli.settings import Settings
+
+
+class WorkerSpec(msgspec.Struct, frozen=True):
+    """`settings` are those of the server, with this worker's share of the queue."""
+
+    settings: Settings
+    listener_fd: int
+    engine_socket: str
+    control_socket: str

@@ -1,0 +1,60 @@
+"""Metrics of several server processes as one exposition: what each counts for itself is added up.
+
+What describes the one engine, and the process itself, comes from the process that merges.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from tidegate.observability.catalog import ENGINE
+
+_ENGINE_NAMES = frozenset(metric.name for metric in ENGINE) - {"tidegate_stale_outputs_dropped"}
+"""Facts of the engine itself; stale outputs are dropped by each server process for itself."""
+_OWN_PREFIX = "tidegate_"
+_Key = tuple[str, frozenset[tuple[str, str]]]
+
+
+class MergedMetrics:
+    """Collects `own`, with the samples of other processes' expositions (text format 0.0.4) added to its own."""
+
+    def __init__(self, own: CollectorRegistry, others: Iterable[str]) -> None:
+        self.registry = CollectorRegistry(auto_describe=False)
+        self._own = own
+        self._sums: dict[_Key, float] = {}
+        self._labelled: dict[str, list[_Key]] = {}
+        for text in others:
+            for family in text_string_to_metric_families(text):
+                self._add(family)
+        self.registry.register(self)
+
+    def collect(self) -> Iterator[Metric]:
+        for family in self._own.collect():
+            yield self._merge(family) if _is_summed(family) else family
+
+    def _add(self, family: Metric) -> None:
+        if not _is_summed(family):
+            return
+        for sample in family.samples:
+            key = (sample.name, frozenset(sample.labels.items()))
+            if key not in self._sums:
+                self._labelled.setdefault(family.name, []).append(key)
+            self._sums[key] = self._sums.get(key, 0.0) + sample.value
+
+    def _merge(self, own: Metric) -> Metric:
+        merged = Metric(own.name, own.documentation, own.type)
+        seen: set[_Key] = set()
+        for sample in own.samples:
+            key = (sample.name, frozenset(sample.labels.items()))
+            seen.add(key)
+            merged.add_sample(sample.name, dict(sample.labels), sample.value + self._sums.get(key, 0.0))
+        for key in self._labelled.get(own.name, []):
+            if key not in seen:
+                merged.add_sample(key[0], dict(key[1]), self._sums[key])
+        return merged
+
+
+def _is_summed(family: Metric) -> bool:
+    return family.name.startswith(_OWN_PREFIX) and family.name not in _ENGINE_NAMES and family.type != "info"

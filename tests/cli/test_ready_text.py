@@ -1,0 +1,54 @@
+"""The curl line of the ready text works when pasted, whatever the model is called."""
+
+import json
+import shlex
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tidegate.cli.model_loading import LoadedModel, load_model
+from tidegate.cli.ready_text import ready_text, starting_text
+from tidegate.cli.settings import EngineSettings, Settings
+
+NAMES = ["plain", "it's", "a'b''c", 'say "hi"', "$(touch x) `id` \\ !", "名前 \U0001f30a", "line\nbreak"]
+
+
+def loaded_as(engine: str, name: str) -> tuple[Settings, LoadedModel]:
+    settings = Settings(engine=EngineSettings(kind="scripted" if engine == "scripted" else "simulated"))
+    loaded = load_model(settings)
+    return settings, LoadedModel(replace(loaded.served, names=(name,)), None)
+
+
+def pasted(text: str) -> tuple[list[str], dict[str, Any]]:
+    """Returns what a POSIX shell makes of the curl line, and its body."""
+    line = text[text.index("  curl ") :]
+    words = shlex.split(line)
+    return words, json.loads(words[words.index("-d") + 1])
+
+
+@pytest.mark.parametrize("engine", ["scripted", "simulated"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_shell_passes_on_exactly_the_json_that_names_the_model(engine: str, name: str) -> None:
+    settings, loaded = loaded_as(engine, name)
+    words, body = pasted(ready_text(settings, loaded, "http://127.0.0.1:8000", "http://127.0.0.1:9464"))
+    assert words[0] == "curl"
+    assert words[2] == "http://127.0.0.1:8000/v1/chat/completions"
+    assert "Content-Type: application/json" in words
+    assert words[-2:] == ["-d", words[-1]]
+    assert body["model"] == name
+    assert body["stream"] is True
+
+
+def test_the_scripted_engine_gets_a_script_to_play() -> None:
+    settings, loaded = loaded_as("scripted", "scripted")
+    _, body = pasted(ready_text(settings, loaded, "http://h:1", "http://h:2"))
+    assert b"".join(bytes.fromhex(piece) for piece in body["x_script"]["pieces"]).decode() == "Hello, sea"
+
+
+def test_both_addresses_are_told() -> None:
+    settings, loaded = loaded_as("simulated", "simulated")
+    first = ready_text(settings, loaded, "http://h:1", "http://h:2").splitlines()[0]
+    assert "http://h:1" in first
+    assert "http://h:2" in first
+    assert starting_text(settings, loaded) == "tidegate: starting the simulated engine"

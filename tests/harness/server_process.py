@@ -1,0 +1,81 @@
+"""The `tidegate` program as a stranger starts it: a process of its own, with its log."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from typing import IO
+
+READY = re.compile(r"ready on http://127\.0\.0\.1:(\d+) \(admin on http://127\.0\.0\.1:(\d+)\)")
+PATIENCE_S = 60.0
+PROGRAM = "from tidegate.cli.main import main; main()"
+
+
+class ServerProcess:
+    """Used as a context manager, ready when entered. `settings` are like `server__drain_timeout_s`: 1.5."""
+
+    def __init__(self, engine: str, **settings: object) -> None:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("TIDEGATE_")}
+        environment |= {f"TIDEGATE_{name.upper()}": str(value) for name, value in settings.items()}
+        environment["TIDEGATE_LOG__FORMAT"] = "json"
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, "serve", "--engine", engine, "--port", "0", "--admin-port", "0"],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=environment,
+            text=True,
+        )
+        self.lines: list[str] = []
+        self.port = self.admin_port = 0
+        self._is_ready = threading.Event()
+        assert self._process.stderr is not None
+        self._reader = threading.Thread(target=self._read, args=(self._process.stderr,), name="log of the server")
+
+    def __enter__(self) -> "ServerProcess":
+        self._reader.start()
+        if not self._is_ready.wait(PATIENCE_S) or not self.port:
+            self.__exit__()
+            raise AssertionError("the server did not start; its log:\n" + "".join(self.lines))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self.wait()
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def process_id(self) -> int:
+        return self._process.pid
+
+    def terminate(self) -> None:
+        self._process.send_signal(signal.SIGTERM)
+
+    def wait(self) -> int:
+        """Waits for the end; returns the exit code, or minus the signal."""
+        code = self._process.wait(PATIENCE_S)
+        self._reader.join(PATIENCE_S)
+        return code
+
+    def _read(self, log: IO[str]) -> None:
+        with log:
+            for line in log:
+                self.lines.append(line)
+                found = READY.search(line)
+                if found is not None:
+                    self.port, self.admin_port = int(found[1]), int(found[2])
+                    self._is_ready.set()
+        self._is_ready.set()
+
+
+def is_alive(process_id: int) -> bool:
+    """Whether a process exists, of whoever it may be the child; a zombie has ended."""
+    try:
+        with open(f"/proc/{process_id}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
