@@ -48,6 +48,10 @@ def _tokens_of(driver: CoreDriver, request: InferenceRequest) -> list[list[int]]
     return [driver.records[request.request_id, choice].token_ids for choice in range(request.num_choices)]
 
 
+def _active_ids(driver: CoreDriver) -> list[str]:
+    return [sequence.live.request.request_id for sequence in driver.core._scheduler.roster.active]
+
+
 def test_a_long_prompt_never_stalls_a_running_stream() -> None:
     driver = _driver(limits=StepLimits(max_prefill_tokens=5))
     driver.add(make_request("stream", "a", max_tokens=20))
@@ -107,10 +111,36 @@ def test_the_victim_is_the_newest_of_the_lowest_priority() -> None:
     driver = _driver(num_blocks=6)
     for request_id, priority in [("low", 5), ("old", 0), ("new", 0)]:
         driver.add(make_request(request_id, "abcd", max_tokens=9, priority=priority))
-    order = []
+    order, victims = [], []
     while driver.core.next_wake_at(0.0) is not None:
+        active = _active_ids(driver)
         order += [delta.request_id for delta in driver.step() if delta.finish is not None]
+        victims += [request_id for request_id in active if request_id not in [*_active_ids(driver), *order]]
     assert order == ["old", "new", "low"]
+    assert victims[:2] == ["low", "new"]
+
+
+def test_a_held_request_loses_its_memory_before_one_that_runs() -> None:
+    driver = _driver(num_blocks=4)
+    driver.add(make_request("held", "abcd", max_tokens=9), make_request("running", "abcd", max_tokens=9))
+    driver.step()
+    driver.hold("held", held=True)
+    while driver.core.statistics().num_preemptions == 0:
+        driver.step()
+    assert _active_ids(driver) == ["running"]
+    driver.hold("held", held=False)
+    driver.run()
+    driver.assert_at_rest()
+
+
+def test_a_newcomer_waits_while_it_would_take_the_last_blocks_of_those_who_run() -> None:
+    driver = _driver(num_blocks=8)
+    driver.add(*[make_request(f"r{i}", "abcd", max_tokens=5) for i in range(3)])
+    driver.step()
+    driver.add(make_request("new", "a" * 18, max_tokens=1))
+    driver.run()
+    driver.assert_at_rest()
+    assert driver.core.statistics().num_preemptions == 0
 
 
 @pytest.mark.parametrize("preempted", [False, True])
@@ -129,6 +159,10 @@ def test_prompt_logprobs_are_given_once_in_spite_of_preemption(preempted: bool) 
     driver.assert_at_rest()
     entries = driver.records["echo", 0].prompt_logprobs
     assert [entry and entry.token_id for entry in entries] == [None, *b"bcdefghij"]
+    whole = _driver()
+    whole.add(make_request("echo", "abcdefghij", max_tokens=8, num_prompt_logprobs=0))
+    whole.run()
+    assert entries == whole.records["echo", 0].prompt_logprobs
 
 
 def test_choices_share_one_prefill_and_draw_from_one_row() -> None:
@@ -181,6 +215,13 @@ def test_rows_that_choices_will_need_are_not_given_to_requests_behind() -> None:
     driver.run()
     driver.assert_at_rest()
     assert driver.core.statistics().num_prefill_tokens == 22
+
+
+def test_choices_without_output_end_once_where_nothing_can_be_shared() -> None:
+    driver = _driver(can_share=False)
+    driver.add(make_request("n", "abcdefg", num_choices=9, max_tokens=0))
+    driver.run()
+    driver.assert_at_rest()
 
 
 def test_choices_without_output_end_with_the_one_prefill() -> None:

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -96,19 +96,23 @@ class Reader:
             self._reports += [decode_report(frame) for frame in self._decoder.feed(data)]
         return self._reports.pop(0)
 
+    def take_outputs(self, condition: Callable[[StepOutputs], bool]) -> StepOutputs:
+        """Returns the first frame of a step that meets the condition."""
+        while (report := self.take()) is not None:
+            if isinstance(report, StepOutputs) and condition(report):
+                return report
+        raise AssertionError("the connection ended first")
+
 
 def test_sigterm_ends_it_cleanly_in_the_middle_of_its_work(program: Program) -> None:
     sock = program.dial()
     reader = Reader(sock)
     assert isinstance(reader.take(), EngineReady)
     sock.sendall(encode_frame(endless("a")))
-    while True:
-        report = reader.take()
-        if isinstance(report, StepOutputs) and report.outputs:
-            break
+    reader.take_outputs(lambda report: bool(report.outputs))
     program.process.terminate()
-    while report is not None:
-        report = reader.take()
+    while reader.take() is not None:
+        pass
     code, log = program.wait()
     assert code == EngineExit.CLEAN
     assert log[-1]["event"] == "engine stopped"
@@ -122,8 +126,7 @@ def test_sigint_is_for_the_parent(program: Program) -> None:
     sock.sendall(encode_frame(Ping(1)))
     reader = Reader(sock)
     assert isinstance(reader.take(), EngineReady)
-    while not isinstance(reader.take(), Pong):
-        pass
+    assert any(isinstance(report, Pong) for report in iter(reader.take, None))
     sock.close()
     program.process.terminate()
     assert program.wait()[0] == EngineExit.CLEAN
@@ -142,14 +145,12 @@ def test_a_server_that_vanishes_has_its_requests_aborted(program: Program) -> No
     sock = program.dial()
     reader = Reader(sock)
     sock.sendall(encode_frame(endless("a")) + encode_frame(endless("b")))
-    while not (isinstance(report := reader.take(), StepOutputs) and report.outputs):
-        pass
+    reader.take_outputs(lambda report: bool(report.outputs))
     sock.close()
     other = program.dial()
     reader = Reader(other)
     # The gauges of an engine at rest come by themselves; nothing is asked for.
-    while not (isinstance(report := reader.take(), StepOutputs) and report.gauges.blocks_used == 0):
-        pass
+    report = reader.take_outputs(lambda report: report.gauges.blocks_used == 0)
     assert (report.gauges.num_running, report.gauges.num_waiting) == (0, 0)
     other.close()
 

@@ -27,7 +27,7 @@ def ready_text(settings: Settings, loaded: LoadedModel, url: str, admin_url: str
         body["max_tokens"] = 64
     else:
         body["max_tokens"] = 8
-    text = json.dumps(body)
+    text = json.dumps(body).replace("'", "'\\''")
     return "\n".join(
         (
             f"tidegate: ready on {url} (admin on {admin_url}); try",

@@ -21,7 +21,7 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     backend: BackendName
     model_path: str | None = None
     max_model_len: Count | None = None
-    max_sequences: Annotated[int, msgspec.Meta(ge=1, le=256)] = 32
+    max_sequences: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 32
     kv_tokens: Count | None = None
     block_tokens: Annotated[int, msgspec.Meta(ge=1, le=1 << 16)] = 16
     max_step_tokens: Count = 512

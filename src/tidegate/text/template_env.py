@@ -232,7 +232,6 @@ def _instrument(tree: nodes.Template) -> None:
         if isinstance(node, nodes.For | nodes.Macro | nodes.CallBlock):
             tick = nodes.Call(nodes.Name("__tick", "load"), [], [], None, None)
             node.body.insert(0, nodes.ExprStmt(tick, lineno=node.lineno))
-    _replace_concat(tree)
     tree.set_environment(_ENVIRONMENT)
 
 
