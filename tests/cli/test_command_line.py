@@ -92,7 +92,7 @@ MISTAKES: list[tuple[tuple[str, ...], dict[str, str | None], str]] = [
     (("serve", "--engine", "vllm"), {}, "scripted"),
     (("serve",), {"TIDEGATE_SERVER__PROT": "1"}, "Did you mean port?"),
     (("config",), {"TIDEGATE_SERVERS__PORT": "1"}, "Did you mean server?"),
-    (("doctor", "--max-sequences", "1000"), {}, "engine.max_sequences from flag --max-sequences"),
+    (("doctor", "--max-sequences", "100000"), {}, "engine.max_sequences from flag --max-sequences"),
     (("serve", "no/such/model.gguf"), {}, "no/such/model.gguf"),
 ]
 

@@ -10,7 +10,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
 def test_the_page_holds_the_tables_of_the_code() -> None:
     page = PAGE.read_text("utf-8")
-    assert page.endswith(render_tables()), "run: python -m tidegate.cli.settings_tables, and put the result in place"
+    assert page.endswith(render_tables()), "run: python -m tidegate.cli.settings_tables docs/settings.md"
 
 
 def test_every_setting_has_a_meaning_of_its_own() -> None:

@@ -180,5 +180,5 @@ class KvMachine(RuleBasedStateMachine):
         self.kv.check_integrity(self.lengths)
 
 
-KvMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+KvMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
 TestKvMachine = KvMachine.TestCase

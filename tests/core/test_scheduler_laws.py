@@ -174,7 +174,7 @@ class SchedulerMachine(RuleBasedStateMachine):
             _assert_same_as_alone(self.driver, request)
 
 
-SchedulerMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+SchedulerMachine.TestCase.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)
 TestSchedulerMachine = SchedulerMachine.TestCase
 
 
@@ -184,7 +184,7 @@ TestSchedulerMachine = SchedulerMachine.TestCase
     makers=st.lists(requests(), min_size=1, max_size=5),
     steps_between=st.lists(st.integers(0, 3), min_size=5, max_size=5),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_tokens_do_not_depend_on_pool_chunks_or_neighbours(
     shape: SimulatedShape,
     limits: StepLimits,

@@ -108,7 +108,7 @@ def test_preemption_changes_no_token_and_gives_none_twice(num_blocks: int) -> No
 
 
 def test_the_victim_is_the_newest_of_the_lowest_priority() -> None:
-    driver = _driver(num_blocks=6)
+    driver = _driver(num_blocks=5)
     for request_id, priority in [("low", 5), ("old", 0), ("new", 0)]:
         driver.add(make_request(request_id, "abcd", max_tokens=9, priority=priority))
     order, victims = [], []
@@ -121,12 +121,13 @@ def test_the_victim_is_the_newest_of_the_lowest_priority() -> None:
 
 
 def test_a_held_request_loses_its_memory_before_one_that_runs() -> None:
-    driver = _driver(num_blocks=4)
+    driver = _driver(num_blocks=3)
     driver.add(make_request("held", "abcd", max_tokens=9), make_request("running", "abcd", max_tokens=9))
     driver.step()
     driver.hold("held", held=True)
-    while driver.core.statistics().num_preemptions == 0:
+    for _ in range(6):
         driver.step()
+    assert driver.core.statistics().num_preemptions == 1
     assert _active_ids(driver) == ["running"]
     driver.hold("held", held=False)
     driver.run()
@@ -134,34 +135,36 @@ def test_a_held_request_loses_its_memory_before_one_that_runs() -> None:
 
 
 def test_a_newcomer_waits_while_it_would_take_the_last_blocks_of_those_who_run() -> None:
-    driver = _driver(num_blocks=8)
-    driver.add(*[make_request(f"r{i}", "abcd", max_tokens=5) for i in range(3)])
+    driver = _driver(num_blocks=9)
+    driver.add(*[make_request(f"r{i}", "abcd", max_tokens=9) for i in range(3)])
     driver.step()
-    driver.add(make_request("new", "a" * 18, max_tokens=1))
+    driver.add(make_request("new", "a" * 8, max_tokens=9))
     driver.run()
     driver.assert_at_rest()
     assert driver.core.statistics().num_preemptions == 0
 
 
-@pytest.mark.parametrize("preempted", [False, True])
-def test_prompt_logprobs_are_given_once_in_spite_of_preemption(preempted: bool) -> None:
-    driver = _driver(num_blocks=8, max_step_tokens=4)
-    driver.add(make_request("echo", "abcdefghij", max_tokens=8, num_prompt_logprobs=0))
+def test_prompt_logprobs_are_given_once_in_spite_of_preemption() -> None:
+    request = make_request("echo", "abcdefghij", max_tokens=8, num_prompt_logprobs=0)
+    driver = _driver(num_blocks=9, max_step_tokens=4)
+    driver.add(make_request("stream", "a", max_tokens=3))
+    driver.step()
+    driver.add(request)
     driver.step()
     driver.step()
-    if preempted:
-        driver.hold("echo", held=True)
-        driver.add(make_request("other", "a" * 30, max_tokens=1))
-        driver.step()
-        assert driver.core.statistics().num_preemptions == 1
-        driver.hold("echo", held=False)
+    assert len(driver.records["echo", 0].prompt_logprobs) == 7
+    driver.hold("echo", held=True)
+    driver.add(make_request("other", "a" * 30, max_tokens=1))
+    driver.step()
+    assert driver.core.statistics().num_preemptions == 1
+    driver.hold("echo", held=False)
     driver.run()
     driver.assert_at_rest()
+    whole = _driver()
+    whole.add(request)
+    whole.run()
     entries = driver.records["echo", 0].prompt_logprobs
     assert [entry and entry.token_id for entry in entries] == [None, *b"bcdefghij"]
-    whole = _driver()
-    whole.add(make_request("echo", "abcdefghij", max_tokens=8, num_prompt_logprobs=0))
-    whole.run()
     assert entries == whole.records["echo", 0].prompt_logprobs
 
 

@@ -159,6 +159,17 @@ def test_more_tokens_than_a_step_holds_are_fed_in_slices() -> None:
     assert driver.records["r", 0].token_ids == [*range(20), 1]
 
 
+def test_sequences_with_many_tokens_to_feed_all_move_in_each_step() -> None:
+    plays = {(f"r{i}", 0): [Chosen(list(range(14))), Chosen([1], finish=EngineFinish.EOS)] for i in range(3)}
+    driver = _driver(plays=plays)
+    driver.add(*[make_request(f"r{i}", "a", max_tokens=30) for i in range(3)])
+    driver.step()
+    driver.step()
+    assert [len(part.token_ids) for part in driver.backend.plans[-1].prefill] == [6, 1, 1]
+    driver.run()
+    driver.assert_at_rest()
+
+
 def test_tokens_of_one_step_after_the_end_are_dropped_with_their_logprobs() -> None:
     logprobs = [TokenLogprob(token_id, -1.0) for token_id in range(6)]
     record = _run(

@@ -1,6 +1,7 @@
 """docs/architecture.md and docs/decisions.md speak of the code that there is."""
 
 import re
+import tomllib
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -79,3 +80,11 @@ def test_links_between_pages_lead_somewhere() -> None:
     for page in pages:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_dependency_has_its_reason() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    lines = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    names = {re.split(r"[ <>=;\[]", line)[0] for line in lines}
+    table = (ROOT / "docs" / "decisions.md").read_text("utf-8").partition("## Processes")[0]
+    assert names == set(re.findall(r"`([a-z0-9-]+)`", " ".join(re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE))))

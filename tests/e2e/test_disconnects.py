@@ -16,6 +16,7 @@ pytestmark = pytest.mark.process
 
 ENDLESS = {"pieces": hex_pieces("a", "b", "c"), "repeat": 1000, "delays_s": [0.01], "finish": "eos"}
 NUM_STORM = 300
+NUM_AT_ONCE = 24
 SLOW_STEP_S = 0.5
 
 
@@ -90,7 +91,7 @@ def test_an_abort_takes_effect_before_the_next_step(server: ServerThread) -> Non
     num_before = gauges(server)["num_decode_tokens"]
     script = {"pieces": hex_pieces("a"), "repeat": 1000, "delays_s": [0.0, SLOW_STEP_S]}
     client, answer = begin(server, Route.CHAT, ask(Route.CHAT, script, stream=True), "prompt")
-    while read_stream(answer.body).content() != "aa":
+    while len(read_stream(answer.body).content()) < 2:
         read_chunks(client, answer, 1)
     client.close()
     server.wait_back(before)
@@ -122,7 +123,7 @@ def test_a_storm_of_connects_and_drops_leaves_nothing(server: ServerThread) -> N
         client.post(Route.CHAT.value, ask(Route.CHAT, ENDLESS, stream=is_stream))
         waiting.append((client, is_stream))
         rng.shuffle(waiting)
-        while len(waiting) > 40 or (waiting and number == NUM_STORM - 1):
+        while len(waiting) > NUM_AT_ONCE or (waiting and number == NUM_STORM - 1):
             leaver, has_head = waiting.pop()
             if has_head and rng.random() < 0.5:
                 leaver.read_head()

@@ -202,14 +202,13 @@ def terminate(*, drain_timeout_s: float, pause_s: float) -> Termination:
         fault.begin(program.port, program.admin_port, pause_s)
         engine_id = engine_state(program.admin_port)["process_id"]
         fault.was_engine_alive = is_alive(engine_id)
-        program.terminate()
+        program.signal()
         wait_until(lambda: read_ready(program.admin_port).status == 503, "draining")
         fault.ready = read_ready(program.admin_port)
         fault.refused = request(program.port, "POST", Route.CHAT.value, ask(Route.CHAT))
-        program.terminate()
+        program.signal()
         fault.finish()
-        while program.is_running:
-            program.terminate()
+        wait_until(program.has_ended_under_signals, "the end")
         fault.exit_code = program.wait()
         fault.is_engine_alive = is_alive(engine_id)
         fault.ended = ended_requests(program.lines)

@@ -44,16 +44,15 @@ class ServerProcess:
         self._process.kill()
         self.wait()
 
-    @property
-    def is_running(self) -> bool:
-        return self._process.poll() is None
+    def signal(self, number: int = signal.SIGTERM) -> None:
+        self._process.send_signal(number)
 
-    @property
-    def process_id(self) -> int:
-        return self._process.pid
-
-    def terminate(self) -> None:
-        self._process.send_signal(signal.SIGTERM)
+    def has_ended_under_signals(self) -> bool:
+        """Says whether the program has ended; tells it to end once more when not."""
+        if self._process.poll() is not None:
+            return True
+        self.signal()
+        return False
 
     def wait(self) -> int:
         """Waits for the end; returns the exit code, or minus the signal."""

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.parametrize("kind", ["granian", "uvicorn"])
 
 
 def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    return uvloop.run(coroutine)
+    return uvloop.run(asyncio.wait_for(coroutine, 20))
 
 
 def split(response: bytes) -> tuple[int, dict[str, str], bytes]:

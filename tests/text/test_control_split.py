@@ -38,6 +38,11 @@ def test_split(text: str, seams: tuple[int, ...], parts: list[int | str]) -> Non
     assert list(split_controls(RenderedPrompt(text, seams), TABLE)) == parts
 
 
+def test_a_spelling_inside_one_that_is_plain_still_counts() -> None:
+    table = ControlTable({"<<s>": 1, "<s>": 2})
+    assert list(split_controls(RenderedPrompt("<<s><<s>", (1,)), table)) == ["<", 2, 1]
+
+
 def test_without_spellings_all_is_text() -> None:
     assert list(split_controls(RenderedPrompt("<s>"), ControlTable({}))) == ["<s>"]
 

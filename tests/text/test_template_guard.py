@@ -61,6 +61,18 @@ def test_what_the_template_wrote_stays_a_control_token(pieces: list[str]) -> Non
     assert control_ids(prompt) == [1] + [2, 1] * (len(pieces) - 1) + [2]
 
 
+OVERLAPPING = st.frozensets(st.text(alphabet="<a|>", min_size=2, max_size=4), min_size=1, max_size=6)
+
+
+@given(spellings=OVERLAPPING, pieces=st.lists(st.text(alphabet="<a|>", max_size=8), max_size=3))
+def test_spellings_that_overlap_are_all_made_plain(spellings: frozenset[str], pieces: list[str]) -> None:
+    guard = ControlGuard(spellings)
+    table = ControlTable({spelling: number for number, spelling in enumerate(sorted(spellings))})
+    prompt = take_marks("".join(map(guard.mark_text, pieces)))
+    assert prompt.text == "".join(pieces)
+    assert not any(isinstance(part, int) for part in split_controls(prompt, table))
+
+
 def test_all_strings_of_a_value_are_marked_keys_too() -> None:
     value = {"<s>": ["</s>", {"a": "[INST]"}], "n": 1, "t": True, "x": None, "f": 1.5}
     marked = GUARD.mark(value, BUDGET)

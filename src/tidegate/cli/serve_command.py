@@ -7,7 +7,7 @@ from rich.console import Console
 
 from tidegate.cli.model_loading import LoadedModel, LoadError, load_model
 from tidegate.cli.pooled_server import PooledServer
-from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, EXIT_USAGE, stop_on_signals
+from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ignore_signals, stop_on_signals
 from tidegate.cli.ready_text import ready_text, starting_text
 from tidegate.cli.running_server import RunningServer, wait_first
 from tidegate.cli.settings import Settings
@@ -48,6 +48,7 @@ async def _serve(settings: Settings, loaded: LoadedModel, sockets: Sockets, cons
         return EXIT_OK if stop.is_set() else EXIT_FAILED
     finally:
         await server.stop()
+        ignore_signals()
 
 
 async def _wait_ready(server: RunningServer | PooledServer, stop: asyncio.Event, console: Console) -> bool:

@@ -58,7 +58,9 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The engine process."""
 
     kind: Annotated[Literal["llama", "scripted", "simulated"], _text("what generates tokens")] = "llama"
-    max_sequences: Annotated[int, _number("sequences that run at once; llama.cpp takes at most 256", ge=1, le=4096)] = 32
+    max_sequences: Annotated[int, _number("sequences that run at once; llama.cpp takes at most 256", ge=1, le=4096)] = (
+        32
+    )
     block_tokens: Annotated[int, _number("tokens in a block of the KV cache's accounts", ge=1, le=1024)] = 16
     num_blocks: Annotated[
         Annotated[int, Meta(ge=1)] | None, _text("size of the KV cache in blocks; fits memory if absent")

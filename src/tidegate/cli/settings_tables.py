@@ -1,7 +1,10 @@
 """The settings as Markdown tables, made from `settings.py`: the body of docs/settings.md.
 
-A test holds the page equal to this; `python -m tidegate.cli.settings_tables` prints it anew.
+A test holds the page equal to this; `python -m tidegate.cli.settings_tables docs/settings.md` brings it up to date.
 """
+
+import sys
+from pathlib import Path
 
 import msgspec
 from msgspec import inspect
@@ -61,5 +64,11 @@ def _show(default: object) -> str:
     return str(default).lower() if isinstance(default, bool) else f"{default}"
 
 
+def update_page(page: Path) -> None:
+    """Replaces the tables of a page; what stands before the first one stays."""
+    introduction, _, _ = page.read_text("utf-8").partition("## [")
+    page.write_text(introduction + render_tables(), "utf-8")
+
+
 if __name__ == "__main__":
-    print(render_tables())
+    update_page(Path(sys.argv[1]))

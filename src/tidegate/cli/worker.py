@@ -14,7 +14,7 @@ import msgspec
 import uvloop
 
 from tidegate.cli.model_loading import LoadError, load_model
-from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, stop_on_signals
+from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, ignore_signals, stop_on_signals
 from tidegate.cli.public_server import PublicServer
 from tidegate.cli.running_server import wait_first
 from tidegate.cli.wiring import install_loop_reports, open_log
@@ -62,6 +62,7 @@ async def _serve(spec: WorkerSpec) -> int:
         control.close()
         await server.stop()
         await link.aclose()
+        ignore_signals()
 
 
 async def _wait_parent_gone() -> None:

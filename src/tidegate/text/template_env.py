@@ -227,11 +227,11 @@ GLOBAL_NAMES = frozenset(_ENVIRONMENT.globals) | {"strftime_now"}
 
 
 def _instrument(tree: nodes.Template) -> None:
-    """Puts a look at the clock into every loop and macro, and the budget into every `~`."""
-    for node in list(tree.find_all((nodes.For, nodes.Macro, nodes.CallBlock))):
-        if isinstance(node, nodes.For | nodes.Macro | nodes.CallBlock):
-            tick = nodes.Call(nodes.Name("__tick", "load"), [], [], None, None)
-            node.body.insert(0, nodes.ExprStmt(tick, lineno=node.lineno))
+    """Puts a look at the clock into every loop, and the budget into every `~`. Calls are watched by the sandbox."""
+    for loop in list(tree.find_all(nodes.For)):
+        tick = nodes.Call(nodes.Name("__tick", "load"), [], [], None, None)
+        loop.body.insert(0, nodes.ExprStmt(tick, lineno=loop.lineno))
+    _replace_concat(tree)
     tree.set_environment(_ENVIRONMENT)
 
 
