@@ -12,6 +12,8 @@ from harness.server_process import ServerProcess
 from harness.server_thread import ServerThread, wait_until
 from harness.server_view import engine_state, ended_requests, read_metrics, read_ready
 
+from tidegate.lifecycle.drain import DrainEvent
+
 pytestmark = pytest.mark.process
 
 SHORT_DRAIN_S = 0.2
@@ -62,7 +64,7 @@ def test_an_engine_that_dies_in_a_drain_does_not_hold_it_up(server: ServerThread
     before = server.baseline()
     caller = Caller(server.port, Cell(Phase.LAST, Route.CHAT, is_stream=True))
     caller.read_before()
-    server.look(server.running.parts.drain.begin)
+    server.look(lambda: server.running.parts.drain.apply(DrainEvent.BEGIN))
     server.kill_engine()
     caller.read_rest()
     assert caller.stream().errors[0]["code"] == "engine_lost"

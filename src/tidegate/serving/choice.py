@@ -11,6 +11,7 @@ from tidegate.inference.event import ChoiceFinished, ContentText, LogprobEntry, 
 from tidegate.inference.finish import EngineFinish, FinishReason, StopMatch
 from tidegate.inference.output import TokenDelta
 from tidegate.parsers.parser import OutputParser
+from tidegate.parsers.plain import PlainParser
 from tidegate.serving.logprob_aligner import LogprobAligner
 from tidegate.text.detokenizer import Detokenizer
 from tidegate.text.stop_matcher import StopMatcher
@@ -41,6 +42,10 @@ class ChoiceStream:
         self._detokenizer = Detokenizer(plan.vocabulary, skip_special=plan.skip_special)
         self._matcher = StopMatcher(plan.stop_strings, include_match=plan.include_stop)
         self._aligner = LogprobAligner(plan.vocabulary, plan.text_start) if plan.want_logprobs else None
+        # Nothing can hold text back or add to it: the common step of a stream takes a short cut.
+        self._is_plain = not (plan.stop_strings or plan.want_logprobs or plan.want_token_ids) and (
+            isinstance(parser, PlainParser)
+        )
         self._num_chars = 0
         self._token_ids: list[int] = []
         self.num_tokens = 0
@@ -57,6 +62,14 @@ class ChoiceStream:
         """
         if self.finish_reason is not None:
             return []
+        if self._is_plain and delta.finish is None and len(delta.token_ids) == 1:
+            self.num_tokens += 1
+            text = self._detokenizer.feed(delta.token_ids[0])
+            self._num_chars += len(text)
+            return [ContentText(text)] if text else []
+        return self._feed_all(delta)
+
+    def _feed_all(self, delta: TokenDelta) -> list[StreamEvent]:
         events: list[StreamEvent] = []
         num_hidden = self._num_hidden(delta)
         last = len(delta.token_ids) - 1

@@ -24,7 +24,10 @@ class DrivenStream:
     def __init__(self, driver: RequestDriver, writer: StreamWriter, headers: Headers) -> None:
         self.headers = headers
         self._driver = driver
+        self._machine = driver.machine
+        self._mailbox = driver.mailbox
         self._writer = writer
+        self._render = writer.render
         self._opening: bytes | None = writer.open()
         self._is_over = False
         driver.decide_status()
@@ -35,13 +38,14 @@ class DrivenStream:
         if self._opening:
             opening, self._opening = self._opening, None
             return opening
-        items = await self._driver.take()
-        frames = [self._writer.render(index, event) for index, event in items or ()]
-        if frames and self._driver.machine.is_reply_open:
-            self._driver.note_sent(Event.SEND_FRAME, STREAM_STATUS)
-        if self._driver.is_drained and not (frames and self._driver.error is not None):
+        items = await self._mailbox.take()
+        self._driver.note_taken()
+        frames = [self._render(index, event) for index, event in items or ()]
+        if frames and self._machine.is_reply_open:
+            self._machine.apply(Event.SEND_FRAME)
+        if self._mailbox.is_drained and not (frames and self._driver.error is not None):
             frames.append(self._end())
-        return b"".join(frames)
+        return frames[0] if len(frames) == 1 else b"".join(frames)
 
     def nudge(self) -> None:
         self._driver.nudge()

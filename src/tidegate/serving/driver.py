@@ -25,7 +25,7 @@ from tidegate.lifecycle.machine import RequestMachine
 from tidegate.observability.observer import Observer
 from tidegate.parsers.plain import PlainParser
 from tidegate.serving.choice import ChoiceStream
-from tidegate.serving.echo import PromptEcho
+from tidegate.serving.echo import PromptEcho, needs_echo
 from tidegate.serving.ending import Story, describe_end
 from tidegate.serving.mailbox import IndexedEvent, Mailbox
 from tidegate.serving.prepared import PreparedCall, PreparedPrompt
@@ -56,7 +56,7 @@ class _PromptSink:
         self.request_id = prompt.request.request_id
         self.base = base
         self.num_prompt_tokens = prompt.request.num_prompt_tokens
-        self.echo = PromptEcho(prompt)
+        self.echo = PromptEcho(prompt) if needs_echo(prompt) else None
         self.num_cached_tokens = 0
         self.is_open = [True] * num_choices
         self._driver = driver
@@ -80,7 +80,7 @@ class RequestDriver:
         self._around = surroundings
         self._on_settled = on_settled
         self._permit: Permit | None = None
-        self._mailbox = Mailbox()
+        self.mailbox = Mailbox()
         self._status: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         n = call.num_choices
         self._sinks = [_PromptSink(self, prompt, i * n, n) for i, prompt in enumerate(call.prompts)]
@@ -89,6 +89,7 @@ class RequestDriver:
         self._num_unfinished = len(self._choices)
         self._num_in_engine = len(self._choices)
         self._is_held = False
+        self._has_output = False
         self._is_submitted = False
 
     # ---- from the service ----
@@ -133,10 +134,14 @@ class RequestDriver:
 
     async def take(self) -> list[IndexedEvent] | None:
         """As `Mailbox.take`; lets the engine go on when it was held."""
-        items = await self._mailbox.take()
-        if self._is_held and items:
-            self._hold(held=False)
+        items = await self.mailbox.take()
+        self.note_taken()
         return items
+
+    def note_taken(self) -> None:
+        """The reader has taken what waited: a held engine may go on."""
+        if self._is_held:
+            self._hold(held=False)
 
     @property
     def error(self) -> ServeError | None:
@@ -154,15 +159,16 @@ class RequestDriver:
 
     def prompt_logprobs(self, prompt: int) -> list[TokenLogprob | None]:
         """Returns the scores of one prompt's tokens, when they were asked for."""
-        return self._sinks[prompt].echo.scores
+        echo = self._sinks[prompt].echo
+        return [] if echo is None else echo.scores
 
     @property
     def is_drained(self) -> bool:
         """Whether everything there will ever be has been taken."""
-        return self._mailbox.is_drained
+        return self.mailbox.is_drained
 
     def nudge(self) -> None:
-        self._mailbox.nudge()
+        self.mailbox.nudge()
 
     def decide_status(self) -> None:
         """A stream's status is 200 from its first output on, whatever happens before its client has seen it."""
@@ -175,10 +181,10 @@ class RequestDriver:
         self._apply(event)
 
     def disconnect(self, cause: str) -> None:
-        """Nobody reads any more, because of `cause`. Harmless after the end."""
-        if self.machine.is_reply_open:
+        """Nobody reads any more, because of `cause`; an earlier cause counts. Harmless after the end."""
+        if self.machine.is_reply_open and self.story.cause is None:
             self.story.cause = cause
-        self._mailbox.close()
+        self.mailbox.close()
         self._apply(Event.DISCONNECT)
 
     def expire(self, error: ServeError, cause: str | None = None) -> None:
@@ -240,21 +246,30 @@ class RequestDriver:
             sink.num_cached_tokens = delta.num_cached_tokens
 
     def _feed(self, sink: _PromptSink, index: int, choice: ChoiceStream, delta: TokenDelta) -> None:
-        events = sink.echo.precede(delta, choice.feed(delta))
+        events = choice.feed(delta)
+        if sink.echo is not None:
+            events = sink.echo.precede(delta, events)
         num_tokens = len(delta.token_ids)
         if num_tokens:
             self._note_tokens(index, num_tokens)
         if events:
-            self._mailbox.put(index, events)
-            if self.call.is_stream:
-                self.decide_status()
-            if not self._is_held and self._mailbox.num_bytes > self._around.unsent_bytes:
+            mailbox = self.mailbox
+            mailbox.put(index, events)
+            if not self._has_output:
+                self._note_output()
+            if mailbox.num_bytes > self._around.unsent_bytes and not self._is_held:
                 self._hold(held=True)
-            self._settle_status()
         if choice.is_finished:
             self._finish_text(sink, delta, choice)
         elif num_tokens:
             self._apply(Event.OUTPUT)
+
+    def _note_output(self) -> None:
+        """The first output decides the status of a stream, and ends the wait for it."""
+        self._has_output = True
+        if self.call.is_stream:
+            self.decide_status()
+        self._settle_status()
 
     def _note_tokens(self, index: int, num_tokens: int) -> None:
         now = self._around.clock.now()
@@ -271,7 +286,7 @@ class RequestDriver:
         )
         self._num_unfinished -= 1
         if self._num_unfinished == 0:
-            self._mailbox.close()
+            self.mailbox.close()
             if (self._num_in_engine > 1 or delta.finish is None) and self.machine.allows(Event.STOP):
                 self._apply(Event.STOP)
         elif delta.finish is None:
@@ -310,7 +325,7 @@ class RequestDriver:
                 if self._permit is not None:
                     self._around.admission.release(self._permit)
             case Effect.REPLY_ERROR_STATUS | Effect.REPLY_ERROR_EVENT:
-                self._mailbox.close()
+                self.mailbox.close()
                 self._settle_status()
             case Effect.SETTLE:
                 self._settle_status()

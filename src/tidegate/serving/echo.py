@@ -11,6 +11,11 @@ from tidegate.text.detokenizer import Detokenizer
 from tidegate.text.vocabulary import Vocabulary
 
 
+def needs_echo(prompt: PreparedPrompt) -> bool:
+    """Whether anything of the prompt is returned: its text before each choice, or its scores."""
+    return prompt.echo_text is not None or prompt.request.num_prompt_logprobs is not None
+
+
 class PromptEcho:
     """Collects one prompt's scores, and puts its text before each choice's first output."""
 
