@@ -10,7 +10,7 @@ from harness.event_stream import read_stream
 from harness.faults import LONG_S, Caller, Cell, Phase, Route, ask, hex_pieces
 from harness.raw_http import Answer, RawClient, request
 from harness.server_thread import ServerThread, wait_until
-from harness.server_view import engine_state, ended_requests, live_requests, read_metrics
+from harness.server_view import ended_requests, engine_state, live_requests, read_metrics
 
 pytestmark = pytest.mark.process
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.faults import CELLS, LONG_S, WHOLE_TEXT, Caller, Cell, Phase, Route, are_resting, ask, hex_pieces
+from harness.faults import CELLS, LONG_S, WHOLE_TEXT, Caller, Cell, Route, are_resting, ask, hex_pieces
 from harness.raw_http import Answer, request
 from harness.server_process import ServerProcess, is_alive
 from harness.server_thread import Baseline, ServerThread, wait_until

@@ -26,11 +26,11 @@ class Answer:
 class RawClient:
     """One connection."""
 
-    def __init__(self, port: int, *, receive_buffer_bytes: int | None = None) -> None:
+    def __init__(self, port: int, *, receive_buffer_bytes: int | None = None, timeout_s: float = TIMEOUT_S) -> None:
         self.sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         if receive_buffer_bytes is not None:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
-        self.sock.settimeout(TIMEOUT_S)
+        self.sock.settimeout(timeout_s)
         self.sock.connect(("127.0.0.1", port))
         self._pending = b""
 

@@ -18,7 +18,11 @@ pytestmark = pytest.mark.parametrize("kind", ["granian", "uvicorn"])
 
 
 def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    return uvloop.run(asyncio.wait_for(coroutine, 20))
+    async def bounded() -> Any:
+        async with asyncio.timeout(20):
+            return await coroutine
+
+    return uvloop.run(bounded())
 
 
 def unchunk(response: bytes) -> tuple[bytes, bool]:

@@ -133,6 +133,25 @@ def test_parts_that_a_template_joins_do_not_make_a_control_token() -> None:
     assert controls_of(source, {"role": "user", "content": parts}) == ["<s>"]
 
 
+CALLS = "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}[ARGUMENTS]{% endfor %}{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ("{{ c.function.arguments }}", '{"b":  1,"a": "é"}'),
+        ("{{ 'call ' + c.function.arguments }}", 'call {"b":  1,"a": "é"}'),
+        ("{{ c.function.arguments | tojson }}", '{"b": 1, "a": "é"}'),
+        ("{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }};{% endfor %}", "b=1;a=é;"),
+        ("{% set a = c.function.arguments %}{{ a if a is string else a | tojson }}", '{"b": 1, "a": "é"}'),
+        ("{{ c.function.name }}", "f"),
+    ],
+)
+def test_arguments_come_as_the_template_wants_them(printed: str, expected: str) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"b":  1,"a": "é"}'}}
+    assert rendered(CALLS.replace("[ARGUMENTS]", printed), assistant(None) | {"tool_calls": [call]}) == expected
+
+
 def test_limits_name_themselves() -> None:
     readings = count()
     slow = RenderLimits(max_bytes=10_000, max_ms=1000, now=lambda: next(readings) / 1000)

@@ -235,15 +235,22 @@ def test_a_file_that_is_no_model_is_refused_with_the_reason(tmp_path: Path) -> N
 def test_loading_is_silent_and_leaves_the_log_to_whoever_had_it(
     load: Any, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    def handler() -> tuple[int | None, int | None]:
+    def handler() -> int | None:
         callback, user_data = llama_cpp.llama_log_callback(), ctypes.c_void_p()
         llama_cpp.llama_log_get(ctypes.byref(callback), ctypes.byref(user_data))
-        return ctypes.cast(callback, ctypes.c_void_p).value, user_data.value
+        return ctypes.cast(callback, ctypes.c_void_p).value
 
-    before = handler()
+    lines: list[bytes] = []
+    theirs = llama_cpp.llama_log_callback(lambda _level, text, _user_data: lines.append(text))
     path = tmp_path / "gpt-2.gguf"
     path.write_bytes(gzip.decompress((DATA / "tokenization/ggml-vocab-gpt-2.gguf.gz").read_bytes()))
-    tokenizer = GgufTokenizer(str(path))
+    default = handler()
+    llama_cpp.llama_log_set(theirs, ctypes.c_void_p(0))
+    try:
+        tokenizer = GgufTokenizer(str(path))
+        assert handler() == ctypes.cast(theirs, ctypes.c_void_p).value
+    finally:
+        llama_cpp.llama_log_set(ctypes.cast(default, llama_cpp.llama_log_callback), ctypes.c_void_p(0))
+    assert lines == []
     assert capfd.readouterr().err == ""
-    assert handler() == before
     assert tokenizer.facts.digest == load("gpt-2").facts.digest != load("mpt").facts.digest

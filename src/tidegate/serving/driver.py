@@ -22,6 +22,7 @@ from tidegate.lifecycle.drain import Drain
 from tidegate.lifecycle.effects import Effect
 from tidegate.lifecycle.events import Event
 from tidegate.lifecycle.machine import RequestMachine
+from tidegate.lifecycle.states import Reply
 from tidegate.observability.observer import Observer
 from tidegate.parsers.plain import PlainParser
 from tidegate.serving.choice import ChoiceStream
@@ -196,6 +197,13 @@ class RequestDriver:
             self.story.cause = cause
         self._apply(Event.EXPIRE)
 
+    def give_up(self, error: ServeError) -> None:
+        """A fault of ours: the client is told `error`, whatever there is of an answer. Harmless after the end."""
+        if self.machine.is_reply_open:
+            self.story.error = error
+            self._apply(Event.EXPIRE)
+            self.note_sent(Event.SEND_ERROR, row_of(error).status)
+
     # ---- from the engine ----
 
     def deliver(self, sink: _PromptSink, delta: TokenDelta) -> None:
@@ -246,10 +254,11 @@ class RequestDriver:
             sink.num_cached_tokens = delta.num_cached_tokens
 
     def _feed(self, sink: _PromptSink, index: int, choice: ChoiceStream, delta: TokenDelta) -> None:
+        num_before = choice.num_tokens
         events = choice.feed(delta)
+        num_tokens = choice.num_tokens - num_before
         if sink.echo is not None:
             events = sink.echo.precede(delta, events)
-        num_tokens = len(delta.token_ids)
         if num_tokens:
             self._note_tokens(index, num_tokens)
         if events:
@@ -333,12 +342,13 @@ class RequestDriver:
                 self._on_settled(self)
 
     def _report_end(self) -> None:
-        observer = self._around.observer
-        if self._is_submitted or self.story.error is None:
-            observer.request_ended(describe_end(self.call, self.story, self.counts, self._around.clock.now()))
-        else:
-            row = row_of(self.story.error)
+        story, observer = self.story, self._around.observer
+        if story.error is not None and not self._is_submitted:
+            row = row_of(story.error)
             observer.request_refused(self.call.context.route, row.status, row.code)
+            return
+        now, was_told = self._around.clock.now(), self.machine.reply is Reply.SENT_ERROR
+        observer.request_ended(describe_end(self.call, story, self.counts, now=now, was_told=was_told))
 
     def _abort_engine(self) -> None:
         for sink in self._sinks:

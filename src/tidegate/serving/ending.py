@@ -27,8 +27,8 @@ class Story:
     """The HTTP status that was sent."""
 
 
-def describe_end(call: PreparedCall, story: Story, counts: TokenCounts, now: float) -> RequestEnded:
-    """Returns the facts of a request that has ended on both sides."""
+def describe_end(call: PreparedCall, story: Story, counts: TokenCounts, *, now: float, was_told: bool) -> RequestEnded:
+    """Returns the facts of a request that has ended on both sides; `was_told`: its client got the story's error."""
     outcome = story.cause or ("error" if story.error is not None else story.finish_reason or "error")
     return RequestEnded(
         request_id=call.context.request_id,
@@ -38,7 +38,7 @@ def describe_end(call: PreparedCall, story: Story, counts: TokenCounts, now: flo
         outcome=outcome,
         status=story.status,
         duration_s=now - story.received_at,
-        code=row_of(story.error).code if story.error is not None else None,
+        code=row_of(story.error).code if story.error is not None and was_told else None,
         num_prompt_tokens=counts.num_prompt,
         num_cached_tokens=counts.num_cached,
         num_completion_tokens=counts.num_completion,

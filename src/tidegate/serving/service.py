@@ -164,10 +164,9 @@ class Service:
             raise
         except ServeError:
             raise
-        except Exception as fault:
-            driver.expire(InternalError("An internal error occurred."))
-            driver.disconnect("fault")
-            raise fault
+        except Exception:
+            driver.give_up(InternalError("An internal error occurred."))
+            raise
 
     async def _stream(self, driver: RequestDriver) -> Reply:
         await driver.wait_status(self._settings.status_hold_s)

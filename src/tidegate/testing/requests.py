@@ -1,12 +1,26 @@
 """Requests for tests, by what matters in them."""
 
 from collections.abc import Sequence
+from typing import TypedDict, Unpack
 
+import msgspec
 import numpy as np
 
 from tidegate.inference.request import InferenceRequest
 from tidegate.inference.sampling import SamplingParams, StopRules
 from tidegate.inference.script import Script
+
+
+class RequestFields(TypedDict, total=False):
+    """Fields of `InferenceRequest` that a test may set."""
+
+    stop: StopRules
+    sampling: SamplingParams
+    num_choices: int
+    num_logprobs: int | None
+    num_prompt_logprobs: int | None
+    priority: int
+    script: Script | None
 
 
 def pack_tokens(token_ids: Sequence[int]) -> bytes:
@@ -15,28 +29,14 @@ def pack_tokens(token_ids: Sequence[int]) -> bytes:
 
 
 def make_request(
-    request_id: str,
-    prompt: Sequence[int] | str,
-    *,
-    max_tokens: int = 8,
-    stop: StopRules | None = None,
-    sampling: SamplingParams | None = None,
-    num_choices: int = 1,
-    num_logprobs: int | None = None,
-    num_prompt_logprobs: int | None = None,
-    priority: int = 0,
-    script: Script | None = None,
+    request_id: str, prompt: Sequence[int] | str, *, max_tokens: int = 8, **fields: Unpack[RequestFields]
 ) -> InferenceRequest:
     """Returns a greedy request. A prompt given as text has one token for each byte; `stop` replaces `max_tokens`."""
     token_ids = list(prompt.encode()) if isinstance(prompt, str) else prompt
-    return InferenceRequest(
+    request = InferenceRequest(
         request_id=request_id,
         prompt=pack_tokens(token_ids),
-        sampling=sampling if sampling is not None else SamplingParams(temperature=0.0),
-        stop=stop if stop is not None else StopRules(max_tokens=max_tokens),
-        num_choices=num_choices,
-        num_logprobs=num_logprobs,
-        num_prompt_logprobs=num_prompt_logprobs,
-        priority=priority,
-        script=script,
+        sampling=SamplingParams(temperature=0.0),
+        stop=StopRules(max_tokens=max_tokens),
     )
+    return msgspec.structs.replace(request, **fields)

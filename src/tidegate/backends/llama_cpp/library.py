@@ -43,6 +43,7 @@ _NEEDED_FUNCTIONS = (
     "llama_n_ctx",
     "llama_n_ctx_seq",
     "llama_print_system_info",
+    "llama_set_n_threads",
     "llama_supports_gpu_offload",
     "llama_vocab_is_eog",
     "llama_vocab_n_tokens",

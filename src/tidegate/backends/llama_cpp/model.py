@@ -7,11 +7,15 @@ from typing import Any
 from tidegate.backends.llama_cpp.devices import free_gpu_bytes, free_host_bytes, usable_processors
 from tidegate.backends.llama_cpp.library import Library
 from tidegate.backends.llama_cpp.memory_plan import MemoryPlan, ModelFacts
-from tidegate.backends.llama_cpp.options import KV_TYPE_BYTES, LlamaCppOptions
+from tidegate.backends.llama_cpp.options import KV_TYPE_BYTES, KvLayout, LlamaCppOptions
 from tidegate.backends.llama_cpp.start_error import StartError
 
 # Tokens of one pass over the weights; llama.cpp's own default. Larger ones need larger compute buffers.
 MAX_PASS_TOKENS = 512
+
+
+# enum ggml_type of ggml.h
+GGML_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q4_1": 3, "q5_0": 6, "q5_1": 7, "q8_0": 8, "bf16": 30}
 
 
 class LlamaModel:
@@ -95,11 +99,9 @@ def open_context(library: Library, model: LlamaModel, options: LlamaCppOptions, 
     # Bounds the output buffer and the last part of the compute buffer: rows x vocabulary. llama.cpp aborts the
     # process when a batch wants more, or when it is below the number of sequences.
     params.n_outputs_max = plan.max_step_outputs
-    threads = options.n_threads if options.n_threads is not None else usable_processors()
-    params.n_threads = params.n_threads_batch = threads
-    params.flash_attn_type = flash_attention(api, options, on_gpu=model.on_gpu)
-    params.type_k = getattr(api, f"GGML_TYPE_{options.kv_type_k.upper()}", 0 if options.kv_type_k == "f32" else 30)
-    params.type_v = getattr(api, f"GGML_TYPE_{options.kv_type_v.upper()}", 0 if options.kv_type_v == "f32" else 30)
+    params.n_threads = params.n_threads_batch = thread_count(options)
+    params.flash_attn_type = flash_attention(api, options, plan.layout, on_gpu=model.on_gpu)
+    params.type_k, params.type_v = GGML_TYPES[options.kv_type_k], GGML_TYPES[options.kv_type_v]
     params.kv_unified = plan.layout == "unified"
     params.swa_full = True  # sliding windows keep all tokens, so that sequences can be cut and shared
     params.no_perf = True
@@ -114,10 +116,23 @@ def open_context(library: Library, model: LlamaModel, options: LlamaCppOptions, 
     return context
 
 
-def flash_attention(api: Any, options: LlamaCppOptions, *, on_gpu: bool) -> int:  # noqa: ANN401
-    """Returns llama.cpp's number for the setting."""
+def thread_count(options: LlamaCppOptions) -> int:
+    """Returns the number of threads to begin with."""
+    return options.n_threads if options.n_threads is not None else usable_processors()
+
+
+def flash_attention(api: Any, options: LlamaCppOptions, layout: KvLayout, *, on_gpu: bool) -> int:  # noqa: ANN401
+    """Returns llama.cpp's number for the setting.
+
+    On a CPU `auto` goes by layout, as measured. Without flash attention the cost follows all cells up to the last one
+    in use. Per sequence those are the sequence's own: it is 1.1 to 1.6 times faster from 500 tokens on (0.8 to 1.0
+    times below 260), and logits are equal to the last bit for other splits and other neighbours, passes over a single
+    token excepted. In the unified layout they are everybody's: there flash attention is 1.3 to 3.6 times faster.
+    """
     if options.flash_attn == "on" or KV_TYPE_BYTES[options.kv_type_v] < 2.0:
         return int(api.LLAMA_FLASH_ATTN_TYPE_ENABLED)
-    if options.flash_attn == "off" or not on_gpu:
+    if options.flash_attn == "off":
         return int(api.LLAMA_FLASH_ATTN_TYPE_DISABLED)
-    return int(api.LLAMA_FLASH_ATTN_TYPE_AUTO)
+    if on_gpu:
+        return int(api.LLAMA_FLASH_ATTN_TYPE_AUTO)
+    return int(api.LLAMA_FLASH_ATTN_TYPE_DISABLED if layout == "per_sequence" else api.LLAMA_FLASH_ATTN_TYPE_ENABLED)

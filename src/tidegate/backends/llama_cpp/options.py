@@ -32,9 +32,9 @@ class LlamaCppOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     `max_sequences`: how many sequence ids exist, those that only hold a cached prefix included.
     `kv_tokens`: size of the whole cache in tokens; None: room for every sequence at full length, if memory allows.
     `block_tokens`: unit of accounting, no more. `max_step_tokens`: most tokens in one forward pass.
-    `n_threads`: None: one for each core that this process may use.
+    `n_threads`: None: one for each core that this process may use, fewer while others take cores away.
     `n_gpu_layers`: None: all layers, where the library was built for a GPU.
-    `flash_attn`: `auto` is off on a CPU, and llama.cpp's own choice on a GPU.
+    `flash_attn`: `auto` on a CPU is off for `per_sequence` and on for `unified`; on a GPU it is llama.cpp's choice.
     `kv_layout`: `per_sequence` gives each sequence its own buffer: faster, and sharing is exact, but every sequence
     takes the space of the longest. `unified` is one pool. `auto` is per sequence where that fits.
     """

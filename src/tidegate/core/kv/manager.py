@@ -76,7 +76,8 @@ class KvManager:
         if has_shared_tail:
             self._pool.release([table.blocks.pop()])
             num_new += 1
-        table.blocks += self._pool.allocate(num_new)
+        if num_new:
+            table.blocks += self._pool.allocate(num_new)
         table.length = num_tokens
         return True
 
