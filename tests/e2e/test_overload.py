@@ -1,4 +1,4 @@
-"""More than fits: everybody gets an answer at once, the answer says what to do, and afterwards nothing is left of it."""
+"""More than fits: everybody gets an answer at once, which says what to do, and afterwards nothing is left of it."""
 
 import threading
 from collections.abc import Iterator

@@ -192,8 +192,8 @@ class Site:
         if receive_buffer_bytes is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         sock.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", self.server.port))
         self.wires.append(Wire(sock))
+        await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", self.server.port))
         return self.wires[-1]
 
     async def talk(self, data: bytes) -> bytes:

@@ -1,6 +1,7 @@
 """From settings to a `ServedModel`: which tokenizer and chat template, by the kind of engine."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from tidegate.contract.bounds import Limits
 from tidegate.serving.served_model import ServedModel
 from tidegate.system import SystemClock
 from tidegate.text.byte_tokenizer import BOS_TOKEN, EOS_TOKEN, ByteTokenizer
-from tidegate.text.chat_template import DEFAULT_TEMPLATE, ChatTemplate
+from tidegate.text.chat_template import ChatTemplates
 from tidegate.text.template_budget import RenderLimits
 from tidegate.text.template_env import BrokenTemplate
 from tidegate.text.vocabulary import ModelFacts, Tokenizer
@@ -40,9 +41,9 @@ def load_model(settings: Settings, hub: Hub | None = None) -> LoadedModel:
             raise LoadError(str(error)) from error
         return LoadedModel(_load_gguf(settings, source), source)
     tokenizer = ByteTokenizer()
-    facts = ModelFacts("byte-tokenizer-1", {}, BOS_TOKEN, EOS_TOKEN)
+    facts = ModelFacts("byte-tokenizer-1", {"default": CONTENTS_TEMPLATE}, BOS_TOKEN, EOS_TOKEN)
     name = settings.model.source or settings.engine.kind
-    return LoadedModel(_serve(settings, tokenizer, facts, CONTENTS_TEMPLATE, (name,)), None)
+    return LoadedModel(_serve(settings, tokenizer, facts, (name,)), None)
 
 
 def _load_gguf(settings: Settings, source: ModelSource) -> ServedModel:
@@ -52,20 +53,18 @@ def _load_gguf(settings: Settings, source: ModelSource) -> ServedModel:
         tokenizer = GgufTokenizer(str(source.path))
     except UnusableModelFile as error:
         raise LoadError(f"{source.path} cannot be served: {error}.") from None
-    template = tokenizer.facts.chat_templates.get("default", DEFAULT_TEMPLATE)
-    return _serve(settings, tokenizer, tokenizer.facts, template, (source.name,))
+    return _serve(settings, tokenizer, tokenizer.facts, (source.name,))
 
 
-def _serve(
-    settings: Settings, tokenizer: Tokenizer, facts: ModelFacts, template: str, names: tuple[str, ...]
-) -> ServedModel:
+def _serve(settings: Settings, tokenizer: Tokenizer, facts: ModelFacts, names: tuple[str, ...]) -> ServedModel:
+    sources = facts.chat_templates
     if settings.model.chat_template is not None:
-        template = _read_template(Path(settings.model.chat_template))
+        sources = {"default": _read_template(Path(settings.model.chat_template))}
     clock = SystemClock()
     limits = RenderLimits(settings.limits.template_bytes, settings.limits.template_ms, clock.now)
     try:
-        compiled = ChatTemplate.compile(
-            template,
+        templates = ChatTemplates.compile(
+            sources,
             limits=limits,
             bos_token=facts.bos_token,
             eos_token=facts.eos_token,
@@ -78,14 +77,20 @@ def _serve(
     return ServedModel(
         names=settings.model.served_model_name or names,
         tokenizer=tokenizer,
-        template=compiled,
+        templates=templates,
         tokenizer_digest=facts.digest,
-        template_digest=hashlib.sha256(template.encode()).hexdigest(),
+        template_digest=_digest(sources),
         limits=_limits(settings.limits, settings.model.max_output_tokens),
         created=int(clock.wall()),
         is_scripted=settings.engine.kind == "scripted",
         longest_token_bytes=longest,
     )
+
+
+def _digest(sources: Mapping[str, str]) -> str:
+    """Identifies the templates: names and sources, each ended by a byte that no text has."""
+    parts = (part.encode("utf-8", "replace") + b"\xff" for pair in sorted(sources.items()) for part in pair)
+    return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 def _read_template(file: Path) -> str:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from tidegate import system
 from tidegate.clock import Clock
-from tidegate.errors import InternalError, ServeError, SlowRequest
+from tidegate.errors import InternalError, ServeError
 from tidegate.http.asgi import Receive, Scope, Send
 from tidegate.http.connection_abort import abort_connections
-from tidegate.http.exchange import ClientGone, Exchange
+from tidegate.http.exchange import Exchange
 from tidegate.http.request_body import discard_body
 from tidegate.http.request_head import REQUEST_ID_ENTROPY_BYTES, RequestHead, check_head, choose_request_id, read_head
 from tidegate.http.router import Router
@@ -111,8 +111,6 @@ class HttpApp:
         failure: ServeError | None = None
         try:
             await self._handle(exchange)
-        except ClientGone:
-            return
         except ServeError as error:
             failure = error
         except (Exception, asyncio.CancelledError) as error:
@@ -124,8 +122,7 @@ class HttpApp:
             if exchange.is_started:
                 return  # left unfinished: the server closes the connection, and the client sees that it was cut off
             await write_error(exchange, failure, queue_full_status=self._settings.queue_full_status)
-        if not exchange.is_body_read and not isinstance(failure, SlowRequest):
-            await discard_body(exchange, self._settings)
+        await discard_body(exchange, self._settings)
 
     async def _handle(self, exchange: Exchange) -> None:
         head = exchange.head
@@ -140,6 +137,8 @@ class HttpApp:
             await match.handler(exchange)
 
     def _count_status(self, exchange: Exchange, status: int) -> None:
+        if exchange.is_gone:
+            return
         method = exchange.head.method
         self._ports.observer.http_response(exchange.route, method if method in _METHODS else "other", status)
 

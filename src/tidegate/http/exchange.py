@@ -17,10 +17,6 @@ _REQUEST_ID = names.REQUEST_ID.lower().encode()
 _CLOSE = (b"connection", b"close")
 
 
-class ClientGone(Exception):
-    """The client went away before it could be answered. Never shown, never logged."""
-
-
 class Exchange:
     """Belongs to the task that answers the request."""
 
@@ -42,6 +38,8 @@ class Exchange:
         self.route = ""
         self.argument = ""
         self.is_body_read = not head.has_body
+        self.is_cut_off = False
+        """Whether the rest of the body is not worth waiting for: the connection has to end with the answer."""
         self.is_started = False
         self.is_gone = False
         self._on_status = on_status
@@ -52,7 +50,7 @@ class Exchange:
         lines = [(name.lower().encode("ascii"), _encode_value(value)) for name, value in headers]
         lines.append((_REQUEST_ID, self.request_id.encode()))
         lines.append(_CONTRACT)
-        if not self.is_body_read:
+        if self.is_cut_off:
             lines.append(_CLOSE)
         self.is_started = True
         self._on_status(self, status)

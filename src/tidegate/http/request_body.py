@@ -2,8 +2,8 @@
 
 import asyncio
 
-from tidegate.errors import BodyTooLarge, LimitFact, SlowRequest, UnsupportedMediaType
-from tidegate.http.exchange import ClientGone, Exchange
+from tidegate.errors import BodyTooLarge, InvalidValue, LimitFact, SlowRequest, UnsupportedMediaType
+from tidegate.http.exchange import Exchange
 from tidegate.http.request_head import RequestHead
 from tidegate.http.settings import HttpSettings
 
@@ -26,7 +26,8 @@ async def read_body(exchange: Exchange, settings: HttpSettings) -> bytes:
     """Returns the whole body.
 
     Raises BodyTooLarge (from the declared length before anything is read, else as soon as too much has come),
-    SlowRequest, and ClientGone.
+    SlowRequest, and InvalidValue for a body that broke off: the client has gone, or what it sent is not HTTP, which
+    servers report as the same thing.
     """
     declared = exchange.head.content_length
     if declared is not None and declared > settings.body_bytes:
@@ -35,6 +36,7 @@ async def read_body(exchange: Exchange, settings: HttpSettings) -> bytes:
         async with asyncio.timeout(settings.body_timeout_s):
             body = await _read_parts(exchange, settings.body_bytes)
     except TimeoutError:
+        exchange.is_cut_off = True
         raise SlowRequest(f"The body did not arrive within {settings.body_timeout_s:g} seconds.") from None
     exchange.is_body_read = True
     return body
@@ -42,12 +44,14 @@ async def read_body(exchange: Exchange, settings: HttpSettings) -> bytes:
 
 async def discard_body(exchange: Exchange, settings: HttpSettings) -> None:
     """Reads and drops what is left of a body that was refused, so that closing does not destroy the answer."""
-    if "expect" in exchange.head.headers:
-        return  # the client waits for leave to send, and never gets it
+    if exchange.is_body_read or exchange.is_cut_off or "expect" in exchange.head.headers:
+        return  # who expects leave to send never gets it
+    declared = exchange.head.content_length
+    max_bytes = _DISCARDED_BYTES if declared is None else min(declared, _DISCARDED_BYTES)
     num_bytes = 0
     try:
         async with asyncio.timeout(settings.linger_s):
-            while num_bytes < _DISCARDED_BYTES:
+            while num_bytes < max_bytes:  # once the answer is out, the end of the body may not be told
                 message = await exchange.receive()
                 if message["type"] != "http.request" or not message.get("more_body"):
                     return
@@ -63,8 +67,8 @@ async def _read_parts(exchange: Exchange, max_bytes: int) -> bytes:
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            exchange.is_gone = True
-            raise ClientGone
+            exchange.is_gone = exchange.is_cut_off = True
+            raise InvalidValue("The body broke off.")
         part = message.get("body", b"")
         if part:
             num_bytes += len(part)

@@ -14,15 +14,16 @@ from tidegate.http.server import Address, ignore_cancelled, wait_or_abort, wait_
 from tidegate.http.settings import ServerSettings
 
 _MAX_HEAD_BYTES = 128 * 1024
-_KEEP_ALIVE_S = 10
+_LINGER_S = 2.0
 
 
 class _BoundedProtocol(HttpToolsProtocol):
-    """Adds what uvicorn lacks: a head has to arrive within a time and a size."""
+    """Adds what uvicorn lacks: a head has to arrive within a time and a size, and so has a body that was refused."""
 
     header_timeout_s = 10.0
     _num_head_bytes = 0
     _head_timer: asyncio.TimerHandle | None = None
+    _linger_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         super().connection_made(transport)
@@ -30,6 +31,7 @@ class _BoundedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_head()
+        self._end_linger()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -46,6 +48,20 @@ class _BoundedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._end_head()
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._end_linger()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        if self.cycle.more_body:
+            self._linger_timer = self.loop.call_later(_LINGER_S, self.transport.close)
+        super().on_response_complete()
+
+    def _end_linger(self) -> None:
+        if self._linger_timer is not None:
+            self._linger_timer.cancel()
+            self._linger_timer = None
 
     def _begin_head(self) -> None:
         self._end_head()
@@ -99,7 +115,7 @@ class UvicornServer:
             proxy_headers=False,
             server_header=False,
             backlog=self._settings.backlog,
-            timeout_keep_alive=_KEEP_ALIVE_S,
+            timeout_keep_alive=max(1, round(self._settings.header_timeout_s)),
         )
         self._server = _QuietServer(config)
         self._running: asyncio.Task[None] | None = None

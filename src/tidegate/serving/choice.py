@@ -31,6 +31,8 @@ class ChoicePlan:
     want_token_ids: bool = False
     text_start: int = 0
     eos_token_ids: frozenset[int] = frozenset()
+    text_memo: dict[int, str] | None = None
+    """Shared by the detokenizers of one vocabulary and one `skip_special`."""
 
 
 class ChoiceStream:
@@ -39,7 +41,7 @@ class ChoiceStream:
     def __init__(self, plan: ChoicePlan, parser: OutputParser) -> None:
         self._plan = plan
         self._parser = parser
-        self._detokenizer = Detokenizer(plan.vocabulary, skip_special=plan.skip_special)
+        self._detokenizer = Detokenizer(plan.vocabulary, skip_special=plan.skip_special, memo=plan.text_memo)
         self._matcher = StopMatcher(plan.stop_strings, include_match=plan.include_stop)
         self._aligner = LogprobAligner(plan.vocabulary, plan.text_start) if plan.want_logprobs else None
         # Nothing can hold text back or add to it: the common step of a stream takes a short cut.

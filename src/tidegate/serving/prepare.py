@@ -32,7 +32,6 @@ from tidegate.serving.sampling_rules import (
 )
 from tidegate.serving.script_rules import PlannedScript
 from tidegate.serving.served_model import ServedModel
-from tidegate.text.chat_template import RESERVED_VARIABLES
 from tidegate.text.vocabulary import Vocabulary
 
 ID_ENTROPY_BYTES = 24
@@ -54,7 +53,7 @@ class Preparation:
 
     @property
     def policy(self) -> RequestPolicy:
-        return RequestPolicy(self.model.limits, RESERVED_VARIABLES)
+        return RequestPolicy(self.model.limits)
 
     def decode(
         self, call: Call, decoder: Callable[..., Request], kind: type[Request]
@@ -147,24 +146,28 @@ def prepare_prompt(
         cache_salt=(request.cache_salt or "").encode(),
         script=planned.script if planned is not None else None,
     )
-    plan = _choice_plan(request, source, counts, info)
+    plan = _choice_plan(request, source, counts, preparation)
     return PreparedPrompt(inference, plan, source.token_ids, source.echo_text)
 
 
 def _choice_plan(
-    request: GeneratingRequest, source: PromptSource, counts: LogprobCounts, info: ModelInfo
+    request: GeneratingRequest, source: PromptSource, counts: LogprobCounts, preparation: Preparation
 ) -> ChoicePlan:
     stops = stop_strings(request)
+    skip_special = request.skip_special_tokens is not False
+    model = preparation.model
+    is_own_vocabulary = source.vocabulary is model.tokenizer.vocabulary
     return ChoicePlan(
         vocabulary=source.vocabulary,
         stop_strings=stops.strings,
         include_stop=stops.include_match,
         min_tokens=stops.min_tokens,
-        skip_special=request.skip_special_tokens is not False,
+        skip_special=skip_special,
         want_logprobs=counts.num_output is not None,
         want_token_ids=bool(request.return_token_ids),
         text_start=source.text_start,
-        eos_token_ids=frozenset(info.eos_token_ids),
+        eos_token_ids=frozenset(preparation.info.eos_token_ids),
+        text_memo=model.text_memo[skip_special] if is_own_vocabulary else None,
     )
 
 

@@ -62,7 +62,9 @@ def chat_token_ids(request: TemplatedRequest, preparation: Preparation) -> list[
         continue_final_message=bool(request.continue_final_message),
         variables=request.chat_template_kwargs or {},
     )
-    rendered = model.template.render(chat, date=datetime.fromtimestamp(preparation.clock.wall(), UTC))
+    rendered = model.templates.select(has_tools=bool(request.tools)).render(
+        chat, date=datetime.fromtimestamp(preparation.clock.wall(), UTC)
+    )
     return model.tokenizer.encode_chat(rendered)
 
 

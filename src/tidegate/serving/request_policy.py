@@ -3,28 +3,12 @@
 from dataclasses import dataclass, field
 
 from tidegate.contract.bounds import Limits
-
-RESERVED_TEMPLATE_NAMES = frozenset(
-    {
-        "add_generation_prompt",
-        "bos_token",
-        "chat_template",
-        "continue_final_message",
-        "eos_token",
-        "messages",
-        "raise_exception",
-        "return_dict",
-        "strftime_now",
-        "tokenize",
-        "tools",
-    }
-)
-"""Variables of chat templates that only the server sets."""
+from tidegate.text.chat_template import RESERVED_VARIABLES
 
 
 @dataclass(frozen=True, slots=True)
 class RequestPolicy:
     limits: Limits = field(default_factory=Limits)
-    reserved_template_names: frozenset[str] = RESERVED_TEMPLATE_NAMES
+    reserved_template_names: frozenset[str] = RESERVED_VARIABLES
     allows_chat_template: bool = False
     """Whether a request may bring its own chat template."""

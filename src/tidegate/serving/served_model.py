@@ -1,11 +1,11 @@
 """What is served under one name: how text becomes tokens and back, and which engine runs it."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidegate.contract.bounds import Limits
 from tidegate.inference.model_info import ModelInfo
-from tidegate.text.chat_template import ChatTemplate
+from tidegate.text.chat_template import ChatTemplates
 from tidegate.text.vocabulary import Tokenizer
 
 
@@ -17,13 +17,15 @@ class ServedModel:
 
     names: tuple[str, ...]
     tokenizer: Tokenizer
-    template: ChatTemplate
+    templates: ChatTemplates
     tokenizer_digest: str
     template_digest: str
     limits: Limits
     created: int
     is_scripted: bool
     longest_token_bytes: int
+    text_memo: dict[bool, dict[int, str]] = field(default_factory=lambda: {True: {}, False: {}})
+    """The texts of tokens that are whole characters, shared by all detokenizers, by whether control tokens show."""
 
     def revision(self, info: ModelInfo) -> str:
         """Returns the execution identity: a hex digest over weights, tokenizer, chat template and engine build."""
