@@ -1,4 +1,4 @@
-"""Many clients that do as they like, while the engine dies now and then: every answer is right, and every account adds up.
+"""Many clients that do as they like while the engine dies now and then: every answer is right, every account adds up.
 
 The requests are random by a seed; how they meet is the machine's affair.
 """

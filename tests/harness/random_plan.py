@@ -41,7 +41,7 @@ def make_plan(rng: random.Random, number: int) -> Plan:
     if rng.random() < 0.04:
         return Plan(name, route, ask(route, stream=is_stream, temperature=-1), is_stream, is_refused=True)
     parts = [_part(rng, f"{name}.{part}") for part in range(rng.choice([1, 1, 1, 2, 3]))]
-    limits = {"max_tokens": rng.choice([1, 3, 10, 1000]), "stop": rng.choice([[], [f":{rng.randrange(30)}]"]])}
+    limits = {"max_tokens": rng.choice([1, 3, 10, 900]), "stop": rng.choice([[], [f":{rng.randrange(30)}]"]])}
     if not limits["stop"]:
         del limits["stop"]
     script = {

@@ -44,6 +44,10 @@ class ServerProcess:
         self._process.kill()
         self.wait()
 
+    @property
+    def process_id(self) -> int:
+        return self._process.pid
+
     def signal(self, number: int = signal.SIGTERM) -> None:
         self._process.send_signal(number)
 
