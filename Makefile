@@ -2,6 +2,7 @@
 # make serve   serve the bundled model on http://127.0.0.1:8000 (arguments: make serve ARGS="--engine scripted")
 # make test    the whole test suite
 # make lint    ruff, mypy, import-linter
+# make openai-suite   openai-python's own API tests against a server of ours (docs/suites.md)
 # make lock    resolve the lock files again
 
 PYTHON ?= python3
@@ -46,6 +47,9 @@ lint: setup
 format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+openai-suite: setup
+	@$(BIN)/python scripts/openai_suite.py $(ARGS)
 
 lock: setup
 	$(PIP) install --quiet pip-tools

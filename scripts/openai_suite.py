@@ -31,7 +31,7 @@ TESTS = (
     "tests/api_resources/test_completions.py",
     "tests/api_resources/test_models.py",
 )
-MODEL_NAME = re.compile(r'(?:model=|\.retrieve\(\s*)"([^"]+)"')
+MODEL_NAME = re.compile(r'(?:model=|models\.(?:with_\w+\.)?retrieve\(\s*)"([^"]+)"')
 CONTEXT_TOKENS = 64
 """The tests give no token limit, and the simulated engine goes on until the context is full."""
 START_TIMEOUT_S = 60.0
@@ -94,13 +94,14 @@ def serving(names: list[str]) -> Iterator[str]:
     for name in names:
         flags += ["--served-model-name", name]
     log = (BUILD / "server.log").open("wb")
-    command = [sys.executable, "-m", "tidegate.cli.main", "serve", *flags]
+    command = [Path(sys.executable).parent / "tidegate", "serve", *flags]
     with log, subprocess.Popen(command, stderr=log, stdin=subprocess.DEVNULL) as server:
         try:
             wait_ready(f"http://127.0.0.1:{port}/health", server)
             yield f"http://127.0.0.1:{port}/v1"
         finally:
             server.terminate()
+            server.wait()
     if server.returncode != 0:
         raise SystemExit(f"the server ended with {server.returncode}: see {BUILD}/server.log")
 

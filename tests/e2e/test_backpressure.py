@@ -76,7 +76,7 @@ def text_of(stream: Stream, route: Route, index: int = 0) -> str:
 def test_a_reader_that_stops_and_comes_back_gets_the_same_text(
     patient: ServerThread, stack: ExitStack, route: Route
 ) -> None:
-    before = patient.baseline()
+    before = patient.rest()
     num_before = gauge(patient, "num_decode_tokens")
     undisturbed = read_stream(request(patient.port, "POST", route.value, ask(route, SCRIPT, stream=True)).body)
     num_whole = gauge(patient, "num_decode_tokens") - num_before
@@ -101,7 +101,7 @@ def test_a_reader_that_stops_and_comes_back_gets_the_same_text(
 
 
 def test_every_choice_of_a_reader_that_comes_back_is_whole(patient: ServerThread, stack: ExitStack) -> None:
-    before = patient.baseline()
+    before = patient.rest()
     client = stall(patient, stack, n=3, logprobs=True)
     wait_held(patient, 3)
     _, stream = read_to_end(client)
@@ -116,7 +116,7 @@ def test_every_choice_of_a_reader_that_comes_back_is_whole(patient: ServerThread
 
 def test_a_reader_that_reads_a_little_at_a_time_gets_everything(patient: ServerThread, stack: ExitStack) -> None:
     """The engine is held and let go many times."""
-    before = patient.baseline()
+    before = patient.rest()
     client = stall(patient, stack)
     answer = client.read_head()
     num_holds = 0
@@ -139,7 +139,7 @@ def test_a_reader_that_reads_a_little_at_a_time_gets_everything(patient: ServerT
 
 @pytest.mark.parametrize("is_reset", [False, True], ids=["closes", "resets"])
 def test_a_held_reader_that_goes_leaves_nothing(patient: ServerThread, stack: ExitStack, is_reset: bool) -> None:
-    before, counted = patient.baseline(), read_metrics(patient.admin_port)
+    before, counted = patient.rest(), read_metrics(patient.admin_port)
     client = stall(patient, stack)
     wait_held(patient)
     client.reset() if is_reset else client.close()
@@ -148,7 +148,7 @@ def test_a_held_reader_that_goes_leaves_nothing(patient: ServerThread, stack: Ex
 
 
 def test_a_held_reader_is_told_when_the_engine_dies(patient: ServerThread, stack: ExitStack) -> None:
-    before = patient.baseline()
+    before = patient.rest()
     client = stall(patient, stack)
     wait_held(patient)
     patient.kill_engine()
@@ -168,7 +168,7 @@ def test_a_whole_reply_is_never_held(patient: ServerThread) -> None:
 
 
 def test_a_reader_that_never_reads_is_cut_off_and_counted(strict: ServerThread, stack: ExitStack) -> None:
-    before, counted = strict.baseline(), read_metrics(strict.admin_port)
+    before, counted = strict.rest(), read_metrics(strict.admin_port)
     strict.take_log()
     client = stall(strict, stack)
     wait_until(lambda: "stalled" in ended_requests(strict.log.getvalue()), "the stream is ended")
@@ -186,7 +186,7 @@ def test_a_reader_that_never_reads_is_cut_off_and_counted(strict: ServerThread, 
 
 
 def test_many_stuck_readers_leave_a_healthy_stream_alone(strict: ServerThread, stack: ExitStack) -> None:  # SLOW-1
-    before, counted = strict.baseline(), read_metrics(strict.admin_port)
+    before, counted = strict.rest(), read_metrics(strict.admin_port)
     stuck = [stall(strict, stack) for _ in range(NUM_STUCK)]
     healthy = read_stream(request(strict.port, "POST", Route.CHAT.value, ask(Route.CHAT, SCRIPT, stream=True)).body)
     assert (healthy.content(), healthy.finish_reasons(), healthy.is_done_last) == (TEXT, ["stop"], True)

@@ -58,7 +58,7 @@ BODIES = {
 @pytest.mark.parametrize("name", BODIES)
 def test_every_choice_of_a_client_that_goes_is_aborted(server: ServerThread, name: str, is_reset: bool) -> None:
     route, body, num_choices = BODIES[name]
-    before, counted = server.baseline(), read_metrics(server.admin_port)
+    before, counted = server.rest(), read_metrics(server.admin_port)
     client, answer = begin(server, route, body, "many")
     read_chunks(client, answer, 2)
     wait_until(lambda: gauges(server)["num_running"] == num_choices, "all choices run")
@@ -76,7 +76,7 @@ def test_choices_that_had_ended_stay_ended_when_the_client_goes(server: ServerTh
         {"pieces": hex_pieces("x"), "delays_s": [0.0]},
         {"pieces": hex_pieces("x", "y"), "delays_s": [0.0, LONG_S]},
     ]
-    before = server.baseline()
+    before = server.rest()
     body = ask(Route.CHAT, {"choices": parts}, stream=True, n=3, stop=["stop"])
     client, answer = begin(server, Route.CHAT, body, "ended")
     while sum(len(read_stream(answer.body).finish_reasons(index)) for index in range(3)) < 2:
@@ -87,7 +87,7 @@ def test_choices_that_had_ended_stay_ended_when_the_client_goes(server: ServerTh
 
 
 def test_an_abort_takes_effect_before_the_next_step(server: ServerThread) -> None:
-    before = server.baseline()
+    before = server.rest()
     num_before = gauges(server)["num_decode_tokens"]
     script = {"pieces": hex_pieces("a"), "repeat": 1000, "delays_s": [0.0, SLOW_STEP_S]}
     client, answer = begin(server, Route.CHAT, ask(Route.CHAT, script, stream=True), "prompt")
@@ -102,7 +102,7 @@ def test_an_abort_takes_effect_before_the_next_step(server: ServerThread) -> Non
 
 
 def test_a_stop_string_ends_the_work_in_the_engine_too(server: ServerThread) -> None:
-    before, num_before = server.baseline(), gauges(server)["num_decode_tokens"]
+    before, num_before = server.rest(), gauges(server)["num_decode_tokens"]
     script = {"pieces": hex_pieces("a", "stop", "b"), "delays_s": [0.0, 0.0, LONG_S]}
     for is_stream in (True, False):
         answer = request(
@@ -114,7 +114,7 @@ def test_a_stop_string_ends_the_work_in_the_engine_too(server: ServerThread) -> 
 
 
 def test_a_storm_of_connects_and_drops_leaves_nothing(server: ServerThread) -> None:  # DL-3
-    before, counted = server.baseline(), read_metrics(server.admin_port)
+    before, counted = server.rest(), read_metrics(server.admin_port)
     rng = random.Random(3)
     waiting: list[tuple[RawClient, bool]] = []
     for number in range(NUM_STORM):
@@ -141,7 +141,7 @@ def test_a_storm_of_connects_and_drops_leaves_nothing(server: ServerThread) -> N
 
 
 def test_an_abort_or_hold_of_what_is_not_live_touches_nothing(server: ServerThread) -> None:  # DL-4
-    before = server.baseline()
+    before = server.rest()
     done = request(server.port, "POST", Route.CHAT.value, ask(Route.CHAT, {"pieces": hex_pieces("x")})).json()["id"]
     cell = Cell(Phase.LAST, Route.CHAT, is_stream=True)
     caller = Caller(server.port, cell, pause_s=0.5)
@@ -162,7 +162,7 @@ def test_an_abort_or_hold_of_what_is_not_live_touches_nothing(server: ServerThre
 
 
 def test_two_requests_of_one_name_live_and_end_apart(server: ServerThread) -> None:  # C163-1
-    before = server.baseline()
+    before = server.rest()
     script = {"pieces": hex_pieces("a", "b"), "delays_s": [0.0, 0.5]}
     pairs = [begin(server, Route.CHAT, ask(Route.CHAT, script, stream=True), "same-id") for _ in range(2)]
     for client, answer in pairs:
@@ -182,7 +182,7 @@ def test_two_requests_of_one_name_live_and_end_apart(server: ServerThread) -> No
 @pytest.mark.parametrize("is_reset", [False, True], ids=["closes", "resets"])
 @pytest.mark.parametrize("sent", [b"", b'{"model":', b"x" * 900], ids=["nothing", "a little", "most"])
 def test_a_client_that_goes_inside_its_body_leaves_nothing(server: ServerThread, sent: bytes, is_reset: bool) -> None:
-    before, counted = server.baseline(), read_metrics(server.admin_port)
+    before, counted = server.rest(), read_metrics(server.admin_port)
     server.take_log()
     client = RawClient(server.port)
     client.send("POST", Route.CHAT.value, sent, {"Content-Length": "1000"})
@@ -195,7 +195,7 @@ def test_a_client_that_goes_inside_its_body_leaves_nothing(server: ServerThread,
 
 
 def test_a_client_that_goes_while_its_prompt_is_prepared_is_counted(server: ServerThread) -> None:
-    before, counted = server.baseline(), read_metrics(server.admin_port)
+    before, counted = server.rest(), read_metrics(server.admin_port)
     script = {"pieces": ["61"] * 900_000, "delays_s": [LONG_S]}
     client = RawClient(server.port)
     client.post(Route.CHAT.value, ask(Route.CHAT, script), {"X-Request-Id": "big"})
@@ -210,7 +210,7 @@ def test_a_client_that_goes_while_its_prompt_is_prepared_is_counted(server: Serv
 
 
 def test_a_stream_with_a_request_behind_it_on_the_connection_ends_by_the_next_write(server: ServerThread) -> None:
-    before = server.baseline()
+    before = server.rest()
     client, answer = begin(server, Route.CHAT, ask(Route.CHAT, ENDLESS, stream=True), "ahead")
     read_chunks(client, answer, 2)
     client.post(Route.CHAT.value, ask(Route.CHAT, ENDLESS), {"X-Request-Id": "behind"})

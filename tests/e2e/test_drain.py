@@ -29,7 +29,7 @@ def server() -> Iterator[ServerThread]:
 
 
 def test_a_drain_brings_every_account_back_and_is_counted(server: ServerThread) -> None:
-    before, counted = server.baseline(), read_metrics(server.admin_port)
+    before, counted = server.rest(), read_metrics(server.admin_port)
     callers = [Caller(server.port, cell) for cell in CELLS]
     for caller in callers:
         caller.read_before()
@@ -60,7 +60,7 @@ def test_a_drained_server_refuses_work_and_still_tells_about_itself(server: Serv
 
 
 def test_an_engine_that_dies_in_a_drain_does_not_hold_it_up(server: ServerThread) -> None:
-    before = server.baseline()
+    before = server.rest()
     caller = Caller(server.port, Cell(Phase.LAST, Route.CHAT, is_stream=True))
     caller.read_before()
     server.look(lambda: server.running.parts.drain.apply(DrainEvent.BEGIN))
@@ -75,7 +75,7 @@ def test_an_engine_that_dies_in_a_drain_does_not_hold_it_up(server: ServerThread
 
 def test_a_text_that_is_complete_is_not_taken_back_by_the_end_of_a_drain(server: ServerThread) -> None:
     """The engine has finished; only the reader has not."""
-    before = server.baseline()
+    before = server.rest()
     client = RawClient(server.port, receive_buffer_bytes=4096)
     script = {"pieces": hex_pieces(*LONG_TEXT), "repeat": NUM_REPEATS, "finish": "eos"}
     client.post(Route.CHAT.value, ask(Route.CHAT, script, stream=True), {"X-Request-Id": "slow"})

@@ -98,7 +98,7 @@ def server() -> Iterator[ServerThread]:
 @pytest.mark.parametrize("is_reset", [False, True], ids=["closes", "resets"])
 @cells
 def test_a_client_that_goes_leaves_nothing(server: ServerThread, cell: Cell, is_reset: bool) -> None:
-    before, counted = server.baseline(), read_metrics(server.admin_port)
+    before, counted = server.rest(), read_metrics(server.admin_port)
     server.take_log()
     caller = Caller(server.port, cell)
     assert caller.read_before() == cell.text_before
@@ -134,7 +134,7 @@ class EngineDeath(Fault):
 
 @pytest.fixture(scope="module")
 def death(server: ServerThread) -> EngineDeath:
-    fault = EngineDeath(before=server.baseline(), counted=read_metrics(server.admin_port))
+    fault = EngineDeath(before=server.rest(), counted=read_metrics(server.admin_port))
     server.take_log()
     fault.begin(server.port, server.admin_port, LONG_S)
     old_epoch = engine_state(server.admin_port)["epoch"]

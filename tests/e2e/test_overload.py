@@ -51,7 +51,7 @@ def check_refusal(answer: Answer, status: int, name: str, value: int) -> dict[st
 
 def test_of_two_hundred_at_once_each_is_served_or_told_to_come_back(narrow: ServerThread) -> None:  # C162-1
     request(narrow.port, "POST", Route.CHAT.value, ask(Route.CHAT, SHORT_STREAM))
-    before, counted = narrow.baseline(), read_metrics(narrow.admin_port)
+    before, counted = narrow.rest(), read_metrics(narrow.admin_port)
     clients = [RawClient(narrow.port) for _ in range(NUM_PARALLEL)]
     for client in clients:
         client.post(Route.CHAT.value, ask(Route.CHAT, SHORT_STREAM, stream=True))
@@ -77,7 +77,7 @@ def test_of_two_hundred_at_once_each_is_served_or_told_to_come_back(narrow: Serv
 
 
 def test_after_an_overload_the_next_request_is_served(narrow: ServerThread) -> None:
-    before = narrow.baseline()
+    before = narrow.rest()
     held = [RawClient(narrow.port) for _ in range(2)]
     for client in held:
         client.post(Route.CHAT.value, ask(Route.CHAT, {"pieces": hex_pieces("x"), "delays_s": [LONG_S]}))
@@ -110,7 +110,7 @@ def test_choices_and_prompts_count_one_by_one(narrow: ServerThread) -> None:
 
 def test_prompt_tokens_that_wait_are_bounded(strict: ServerThread) -> None:
     request(strict.port, "POST", Route.COMPLETIONS.value, ask(Route.COMPLETIONS))
-    before = strict.baseline()
+    before = strict.rest()
     waiting = {"pieces": hex_pieces("x", "y"), "queue_delay_s": LONG_S}
     running = {"pieces": hex_pieces("x", "y"), "delays_s": [0.0, LONG_S]}
     with RawClient(strict.port) as started, RawClient(strict.port) as queued:
@@ -166,7 +166,7 @@ class Prober:
 @pytest.mark.parametrize("route", Route, ids=["chat", "completions"])
 def test_a_ten_megabyte_prompt_stalls_nobody(strict: ServerThread, route: Route) -> None:  # C170-1
     """The big request is refused; health answers within a second meanwhile, and so does another stream."""
-    before = strict.baseline()
+    before = strict.rest()
     words = "word " * NUM_BIG_WORDS
     big = {"messages": [{"role": "user", "content": words}]} if route is Route.CHAT else {"prompt": words}
     script = {"pieces": hex_pieces("a"), "repeat": 100_000, "delays_s": [0.01]}
@@ -192,7 +192,7 @@ def test_a_ten_megabyte_prompt_stalls_nobody(strict: ServerThread, route: Route)
 
 
 def test_a_body_beyond_the_limit_is_refused_unread(strict: ServerThread) -> None:
-    before = strict.baseline()
+    before = strict.rest()
     with RawClient(strict.port) as client:
         client.send("POST", Route.CHAT.value, b"{", {"Content-Length": str(64 * 1024 * 1024)})
         answer = client.read_answer()

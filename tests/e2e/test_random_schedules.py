@@ -19,7 +19,7 @@ from harness.server_view import read_metrics
 
 pytestmark = pytest.mark.process
 
-NUM_REQUESTS = 400
+NUM_REQUESTS = 300
 NUM_CLIENTS = 12
 NUM_KILLS = 2
 LOST = ("engine_lost", "engine_unavailable")
@@ -149,9 +149,9 @@ def test_whatever_clients_do_every_answer_is_right_and_every_account_adds_up(see
     rng = random.Random(seed)
     plans = [make_plan(rng, number) for number in range(NUM_REQUESTS)]
     kill_at = {NUM_REQUESTS * (kill + 1) // (NUM_KILLS + 1) for kill in range(NUM_KILLS)}
-    with ServerThread("scripted", engine__max_sequences=8, engine__num_blocks=64, model__max_model_len=1024) as server:
+    with ServerThread("scripted", engine__max_sequences=12, engine__num_blocks=64, model__max_model_len=1024) as server:
         request(server.port, "POST", Route.CHAT.value, ask(Route.CHAT, {"pieces": hex_pieces("x")}, max_tokens=5))
-        before, counted = server.baseline(), read_metrics(server.admin_port)
+        before, counted = server.rest(), read_metrics(server.admin_port)
         turmoil = Turmoil(server, kill_at)
         turmoil.run(plans)
         server.wait_ready()

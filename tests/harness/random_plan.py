@@ -74,7 +74,7 @@ def _part(rng: random.Random, marker: str) -> dict[str, Any]:
         "pieces": hex_pieces(*(f"[{marker}:{index}]" for index in range(num_pieces))),
         "finish": rng.choices(["eos", "length", "error", "abort"], [12, 4, 1, 1])[0],
         "repeat": rng.choice([1, 1, 4]),
-        "delays_s": rng.choice([[0.0], [0.0], [0.002], [0.0, 0.02], [0.03, 0.0, 0.0, 0.0]]),
+        "delays_s": rng.choice([[0.0], [0.0], [0.001], [0.0, 0.01], [0.02, 0.0, 0.0, 0.0]]),
         "step_tokens": rng.choice([[], [], [3, 1, 7], [40]]),
     }
     if rng.random() < 0.06:

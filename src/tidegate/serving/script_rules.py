@@ -13,12 +13,14 @@ from tidegate.contract.script_body import ScriptBody, ScriptLogprob, ScriptPart
 from tidegate.errors import InvalidValue, MissingField, UnsupportedParameter
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.script import Script, ScriptChoice
-from tidegate.serving.script_controls import FIRST_CONTROL_ID, MAX_CONTROLS, ControlVocabulary
-from tidegate.text.byte_tokenizer import ScriptedVocabulary, tokenize_pieces
+from tidegate.text.byte_tokenizer import EOS_TOKEN_ID, FIRST_PIECE_ID, ExtendedVocabulary, tokenize_pieces
 from tidegate.text.vocabulary import Vocabulary
 
 MAX_SCRIPT_TOKENS = 1_000_000
 """For one choice, repetitions included."""
+FIRST_CONTROL_ID = EOS_TOKEN_ID + 1
+MAX_CONTROLS = FIRST_PIECE_ID - FIRST_CONTROL_ID
+"""Control tokens that a script brings along have the ids between the byte vocabulary's own and the pieces."""
 _NO_PARSER = frozenset({None, "", "none"})
 _FINISHES = {
     "eos": EngineFinish.EOS,
@@ -33,7 +35,7 @@ class PlannedScript:
     """`prompt_token_ids`, where given, replace the prompt; `prompt_tail` are its last tokens as a decoder sees them."""
 
     script: Script
-    vocabulary: ScriptedVocabulary
+    vocabulary: ExtendedVocabulary
     prompt_token_ids: tuple[int, ...] | None
     prompt_tail: tuple[int, ...]
 
@@ -140,14 +142,16 @@ def _specials(path: str, source: ScriptPart, num_pieces: int) -> dict[int, list[
     return found
 
 
-def _tokenize(parts: list[_Part], prompt_pieces: list[bytes], base: Vocabulary) -> tuple[_TokenIds, ScriptedVocabulary]:
+def _tokenize(parts: list[_Part], prompt_pieces: list[bytes], base: Vocabulary) -> tuple[_TokenIds, ExtendedVocabulary]:
     spellings = dict.fromkeys(text for part in parts for texts in part.specials.values() for text in texts)
     if len(spellings) > MAX_CONTROLS:
         raise over_limit("x_script.pieces_special", "script_controls", value=MAX_CONTROLS, actual=len(spellings))
     pieces = dict.fromkeys(piece for part in parts for piece in part.pieces)
     pieces |= dict.fromkeys(text.encode() for part in parts for row in part.source.top or [] for text, _ in row)
     pieces |= dict.fromkeys(prompt_pieces)
-    ids, vocabulary = tokenize_pieces(ControlVocabulary(base, tuple(spellings)), pieces)
+    ids, vocabulary = tokenize_pieces(
+        ExtendedVocabulary(base, [text.encode() for text in spellings], FIRST_CONTROL_ID, are_special=True), pieces
+    )
     controls = {text: FIRST_CONTROL_ID + index for index, text in enumerate(spellings)}
     return _TokenIds(dict(zip(pieces, ids, strict=True)), controls), vocabulary
 

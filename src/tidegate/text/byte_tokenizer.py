@@ -78,18 +78,23 @@ class ByteTokenizer:
         return decode_tokens(self._vocabulary, token_ids, skip_special=skip_special)
 
 
-class ScriptedVocabulary:
-    """A base vocabulary with `pieces` as further tokens: id 512+i is the i-th of them."""
+class ExtendedVocabulary:
+    """A base vocabulary with further tokens: id `first_id + i` is the i-th of `pieces`; ids from there on are theirs.
 
-    __slots__ = ("_base", "_pieces")
+    With `are_special` the further tokens are control tokens.
+    """
 
-    def __init__(self, base: Vocabulary, pieces: Sequence[bytes]) -> None:
+    __slots__ = ("_are_special", "_base", "_first_id", "_pieces")
+
+    def __init__(self, base: Vocabulary, pieces: Sequence[bytes], first_id: int, *, are_special: bool = False) -> None:
         self._base = base
         self._pieces = tuple(pieces)
+        self._first_id = first_id
+        self._are_special = are_special
 
     @property
     def size(self) -> int:
-        return FIRST_PIECE_ID + len(self._pieces)
+        return self._first_id + len(self._pieces)
 
     @property
     def bos_token_id(self) -> int | None:
@@ -100,16 +105,18 @@ class ScriptedVocabulary:
         return self._base.eos_token_ids
 
     def token_bytes(self, token_id: int) -> bytes:
-        index = token_id - FIRST_PIECE_ID
+        index = token_id - self._first_id
         if index < 0:
             return self._base.token_bytes(token_id)
         return self._pieces[index] if index < len(self._pieces) else b""
 
     def is_special(self, token_id: int) -> bool:
-        return self._base.is_special(token_id)
+        if token_id < self._first_id:
+            return self._base.is_special(token_id)
+        return self._are_special and token_id < self.size
 
 
-def tokenize_pieces(base: Vocabulary, pieces: Iterable[bytes]) -> tuple[list[int], ScriptedVocabulary]:
+def tokenize_pieces(base: Vocabulary, pieces: Iterable[bytes]) -> tuple[list[int], ExtendedVocabulary]:
     """Makes each piece one token: a single byte keeps its own id, equal pieces share one.
 
     Returns the ids in order, and the vocabulary that knows them. Several lists that belong to one request are best
@@ -117,4 +124,4 @@ def tokenize_pieces(base: Vocabulary, pieces: Iterable[bytes]) -> tuple[list[int
     """
     ids: dict[bytes, int] = {}
     token_ids = [piece[0] if len(piece) == 1 else ids.setdefault(piece, FIRST_PIECE_ID + len(ids)) for piece in pieces]
-    return token_ids, ScriptedVocabulary(base, tuple(ids))
+    return token_ids, ExtendedVocabulary(base, tuple(ids), FIRST_PIECE_ID)
