@@ -124,7 +124,9 @@ def main() -> int:
     say(f"models: {', '.join(names)}")
     options = ("-q", "-o", "addopts=", "-p", "openai_suite_exceptions", *sys.argv[1:])
     with serving(names) as base_url:
-        return run(python, "-m", "pytest", *options, *TESTS, TEST_API_BASE_URL=base_url, PYTHONPATH=str(ROOT / "scripts"))
+        return run(
+            python, "-m", "pytest", *options, *TESTS, TEST_API_BASE_URL=base_url, PYTHONPATH=str(ROOT / "scripts")
+        )
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.cli.gguf_header import GgufError, read_gguf_header
-from tidegate.cli.memory_estimate import KV_VALUE_BYTES, estimate_memory
+from tidegate.cli.memory_estimate import estimate_memory
 from tidegate.cli.settings import EngineSettings, ModelSettings, Settings
 
 UINT32, FLOAT32, BOOL, STRING, ARRAY, UINT64 = 4, 6, 7, 8, 9, 10
@@ -137,9 +137,8 @@ def test_the_bundled_model_is_exactly_as_long_as_its_head_says() -> None:
 
 def test_the_estimate_is_the_engines_own_arithmetic_for_the_bundled_model() -> None:
     from tidegate.backends.llama_cpp.memory_plan import ModelFacts, plan_memory
-    from tidegate.backends.llama_cpp.options import KV_TYPE_BYTES, LlamaCppOptions
+    from tidegate.backends.llama_cpp.options import LlamaCppOptions
 
-    assert KV_VALUE_BYTES == KV_TYPE_BYTES
     header = read_gguf_header(bundled_model())
     settings = Settings(engine=EngineSettings(kv_type_k="q8_0", kv_type_v="q4_0", max_sequences=4))
     estimate = estimate_memory(header, 96_000_000, settings)

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.cli.model_source import ModelSource, ModelSourceError, find_model, list_models
+from tidegate.cli.model_source import ModelSource, find_model, list_models
+from tidegate.cli.model_source_error import ModelSourceError
 
 REPO = "org/Some-Model-GGUF"
 

@@ -46,7 +46,8 @@ def _nothing_reaches_the_engine(server: ServerThread) -> Iterator[None]:
 
 
 def num_steps(server: ServerThread) -> int:
-    return server.look(lambda: server.running.supervisor.engine.statistics().gauges.num_steps)
+    num: int = server.look(lambda: server.running.supervisor.engine.statistics().gauges.num_steps)
+    return num
 
 
 def check_refusal(answer: Answer, param: str | None = None, limit: str | None = None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A stream as `curl -N` and a bare socket see it: every line of it, how it ends, and that it comes as it is generated."""
+"""A stream as `curl -N` and a bare socket see it: every line, how it ends, and that it comes as it is generated."""
 
 import json
 import shutil
@@ -38,7 +38,16 @@ def body(server: ServerThread, **members: Any) -> dict[str, Any]:
 
 
 def curl(server: ServerThread, data: dict[str, Any], *options: str) -> subprocess.Popen[bytes]:
-    command = ["curl", "-sN", *options, server.url + CHAT, "-H", "Content-Type: application/json", "-d", json.dumps(data)]
+    command = [
+        "curl",
+        "-sN",
+        *options,
+        server.url + CHAT,
+        "-H",
+        "Content-Type: application/json",
+        "-d",
+        json.dumps(data),
+    ]
     return subprocess.Popen(command, stdout=subprocess.PIPE)
 
 

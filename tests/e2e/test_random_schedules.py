@@ -19,7 +19,7 @@ from harness.server_view import read_metrics
 
 pytestmark = pytest.mark.process
 
-NUM_REQUESTS = 300
+NUM_REQUESTS = 500
 NUM_CLIENTS = 12
 NUM_KILLS = 2
 LOST = ("engine_lost", "engine_unavailable")
@@ -42,7 +42,9 @@ class Client:
             if plan.leave_after is not None and "transfer-encoding" in answer.headers:
                 for _ in range(plan.leave_after):
                     chunk = self._read_chunk(client)
-                    answer.body += chunk or b""
+                    if chunk is None:
+                        break
+                    answer.body += chunk
                 self._check_prefix(read_stream(answer.body))
                 return self._leave(client)
             client.read_body(answer)
@@ -144,7 +146,7 @@ class Turmoil:
             self._server.wait_ready()
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_whatever_clients_do_every_answer_is_right_and_every_account_adds_up(seed: int) -> None:
     rng = random.Random(seed)
     plans = [make_plan(rng, number) for number in range(NUM_REQUESTS)]

@@ -1,4 +1,4 @@
-"""The bundled model through the whole path: streams and whole answers agree, company changes nothing, tokens are exact."""
+"""The bundled model through the whole path: streams equal whole answers, company changes nothing, tokens are exact."""
 
 import json
 from collections.abc import Iterator
@@ -92,9 +92,7 @@ def test_that_were_fifty_prompts_and_not_all_the_same_answer(alone: dict[str, di
     assert len({whole["choices"][0]["message"]["content"] for whole in alone.values()}) > 20
 
 
-def test_parallel_requests_are_answered_as_each_alone(
-    server: ServerThread, alone: dict[str, dict[str, Any]]
-) -> None:
+def test_parallel_requests_are_answered_as_each_alone(server: ServerThread, alone: dict[str, dict[str, Any]]) -> None:
     """Equal, or parted where two tokens were as good as equal: batches round differently (`harness/spoken.py`)."""
     texts = QUESTIONS_ASKED[:NUM_PARALLEL]
     with ThreadPoolExecutor(NUM_PARALLEL) as pool:

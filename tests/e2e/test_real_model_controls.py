@@ -145,7 +145,8 @@ def test_penalties_change_what_is_said(server: ServerThread) -> None:
 
 
 def num_prefilled(server: ServerThread) -> int:
-    return server.look(lambda: server.running.supervisor.engine.statistics().gauges.num_prefill_tokens)
+    num: int = server.look(lambda: server.running.supervisor.engine.statistics().gauges.num_prefill_tokens)
+    return num
 
 
 def test_choices_share_one_prefill(server: ServerThread) -> None:
@@ -171,9 +172,7 @@ def test_an_echoed_text_has_the_logprobs_that_it_was_generated_with(server: Serv
     assert read["logprobs"]["token_logprobs"][0] is None
     assert read["logprobs"]["tokens"][len(prompt) :] == generated["logprobs"]["tokens"]
     assert read["logprobs"]["text_offset"][len(prompt) :] == generated["logprobs"]["text_offset"]
-    pairs = zip(
-        read["logprobs"]["token_logprobs"][len(prompt) :], generated["logprobs"]["token_logprobs"], strict=True
-    )
+    pairs = zip(read["logprobs"]["token_logprobs"][len(prompt) :], generated["logprobs"]["token_logprobs"], strict=True)
     assert all(abs(one - other) < ROUNDING for one, other in pairs)
 
 

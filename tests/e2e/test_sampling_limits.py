@@ -156,7 +156,9 @@ def test_fields_that_together_forbid_every_token_are_refused(server: ServerThrea
     check_alive(server)
 
 
-@pytest.mark.parametrize("ids", ["[-1]", "[258]", "[1.5]", "[true]", '["x", 1]', "[[258]]", "[4294967296]", "[1e30]", "[[]]"])
+@pytest.mark.parametrize(
+    "ids", ["[-1]", "[258]", "[1.5]", "[true]", '["x", 1]', "[[258]]", "[4294967296]", "[1e30]", "[[]]"]
+)
 def test_prompts_of_ids_outside_the_vocabulary_are_refused(server: ServerThread, ids: str) -> None:
     answer = ask(server, f'"prompt": {ids}', is_chat=False)
     assert answer.status == 400

@@ -1,4 +1,7 @@
-"""The bundled model behind a whole server, with settings that start fast. One thread: two that share a busy core wait for each other."""
+"""The bundled model behind a whole server, with settings that start fast.
+
+One thread: threads of a forward pass wait for each other at every step, which takes ages where cores are shared.
+"""
 
 from harness.server_thread import ServerThread
 

@@ -70,22 +70,35 @@ INTEGERS = (
 LISTS = (
     token_list("stop_token_ids", ("[]", "[0]", "[257]", _many("#", 300))),
     token_list("allowed_token_ids", ("[0]", "[257]", _many("#", 300)), ("[]",)),
-    Field("stop", ("[]", '"b"', '["a","b","c","d"]'), ('""', '[""]', '["a","b","c","d","e"]', "1", "[1]", "{}", "[null]")),
-    Field("bad_words", ("[]", '["b"]', '["😀", " b"]', _many('"w#"', 1024)), ('[""]', '"b"', "[1]", _many('"w"', 1025))),
+    Field(
+        "stop", ("[]", '"b"', '["a","b","c","d"]'), ('""', '[""]', '["a","b","c","d","e"]', "1", "[1]", "{}", "[null]")
+    ),
+    Field(
+        "bad_words", ("[]", '["b"]', '["😀", " b"]', _many('"w#"', 1024)), ('[""]', '"b"', "[1]", _many('"w"', 1025))
+    ),
     Field(
         "logit_bias",
         ("{}", '{"0": -100}', '{"257": 100}', '{"5": 0.5}', _biases(VOCABULARY)),
         (
             *('{"258": 1}', '{"-1": 1}', '{"01": 1}', '{"1e1": 1}', '{"": 1}', '{" 1": 1}', '{"x": 1}', '{"١": 1}'),
-            *('{"5": 100.5}', '{"5": -100.5}', '{"5": "1"}', '{"5": true}', '{"5": null}', '{"5": NaN}', '{"5": 1e308}'),
+            *(
+                '{"5": 100.5}',
+                '{"5": -100.5}',
+                '{"5": "1"}',
+                '{"5": true}',
+                '{"5": null}',
+                '{"5": NaN}',
+                '{"5": 1e308}',
+            ),
             *('{"4294967296": 1}', _biases(1025), "[]", '"x"', "1"),
         ),
     ),
 )
-FLAGS = tuple(
-    Field(name, ("true", "false"), ('"true"', "1", "0", "[]", "{}", "NaN"))
-    for name in ("ignore_eos", "include_stop_str_in_output", "skip_special_tokens", "return_token_ids", "stream")
-) + (
+FLAGS = (
+    *(
+        Field(name, ("true", "false"), ('"true"', "1", "0", "[]", "{}", "NaN"))
+        for name in ("ignore_eos", "include_stop_str_in_output", "skip_special_tokens", "return_token_ids", "stream")
+    ),
     Field("logprobs", ("true", "false"), ("1", '"true"')),
     Field("echo", ("true", "false"), ("1", '"true"'), is_chat=False),
 )

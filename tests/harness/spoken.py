@@ -26,7 +26,11 @@ class Word:
 def spoken(choice: dict[str, Any]) -> list[Word]:
     """Returns the tokens of a chat choice that was asked for with `logprobs` and `top_logprobs`."""
     return [
-        Word(bytes(entry["bytes"]), entry["logprob"], {bytes(top["bytes"]): top["logprob"] for top in entry["top_logprobs"]})
+        Word(
+            bytes(entry["bytes"]),
+            entry["logprob"],
+            {bytes(top["bytes"]): top["logprob"] for top in entry["top_logprobs"]},
+        )
         for entry in choice["logprobs"]["content"]
     ]
 

@@ -192,14 +192,16 @@ class Site:
         if receive_buffer_bytes is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         sock.setblocking(False)
-        self.wires.append(Wire(sock))
+        wire = Wire(sock)
+        self.wires.append(wire)
         await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", self.server.port))
-        return self.wires[-1]
+        return wire
 
     async def talk(self, data: bytes) -> bytes:
         """Sends bytes and reads to the end of the connection."""
         wire = await self.connect()
-        await wire.send(data)
+        with contextlib.suppress(ConnectionError):
+            await wire.send(data)
         return await wire.read_all()
 
 
@@ -241,7 +243,17 @@ async def serve_app(kind: str, app: Any, **options: Any) -> AsyncIterator[Site]:
             wire.close()
         await server.stop()
     await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()})
-    await eventually(lambda: count_files() <= num_files)
+    try:
+        await eventually(lambda: count_files() <= num_files)
+    except TimeoutError:
+        print(
+            {
+                name: os.readlink("/dev/fd/" + name)
+                for name in os.listdir("/dev/fd")
+                if os.path.exists("/dev/fd/" + name)
+            }
+        )
+        raise
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -221,7 +221,10 @@ UNCHOOSABLE = [
     ({"allowed_token_ids": [97], "bad_words": ["a"]}, "allowed_token_ids"),
     ({"allowed_token_ids": [257], "min_tokens": 1}, "allowed_token_ids"),
     ({"allowed_token_ids": [97, 98], "stop_token_ids": [98, 97], "min_tokens": 1}, "allowed_token_ids"),
-    ({"bad_words": [chr(code) for code in range(128)], "stop_token_ids": list(range(128, 300)), "min_tokens": 1}, "bad_words"),
+    (
+        {"bad_words": [chr(code) for code in range(128)], "stop_token_ids": list(range(128, 300)), "min_tokens": 1},
+        "bad_words",
+    ),
     ({"stop_token_ids": list(range(300)), "min_tokens": 1}, "stop_token_ids"),
 ]
 CHOOSABLE = [

@@ -22,7 +22,8 @@ from tidegate.cli.check_model import ModelFileFacts, check_memory, check_model_f
 from tidegate.cli.check_software import check_libraries, check_llama, check_python, least_versions
 from tidegate.cli.finding import Finding, Level, ok, problem, warning
 from tidegate.cli.hugging_face import HuggingFace
-from tidegate.cli.model_source import Hub, ModelSourceError, find_model
+from tidegate.cli.model_source import Hub, find_model
+from tidegate.cli.model_source_error import ModelSourceError
 from tidegate.cli.settings import Settings
 
 _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.PROBLEM: "red"}

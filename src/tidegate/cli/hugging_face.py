@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tidegate.cli.model_source import ModelSourceError
+from tidegate.cli.model_source_error import ModelSourceError
 
 
 class HuggingFace:

@@ -8,17 +8,8 @@ from dataclasses import dataclass
 
 from tidegate.cli.gguf_header import GgufHeader
 from tidegate.cli.settings import Settings
+from tidegate.engine.options import KV_TYPE_BYTES
 
-KV_VALUE_BYTES: dict[str, float] = {
-    "f32": 4.0,
-    "f16": 2.0,
-    "bf16": 2.0,
-    "q8_0": 34 / 32,
-    "q5_1": 24 / 32,
-    "q5_0": 22 / 32,
-    "q4_1": 20 / 32,
-    "q4_0": 18 / 32,
-}
 DEFAULT_MODEL_LEN = 4096
 """What the engine gives a sequence when nobody says, where the model can do more."""
 _LEAST_LOGIT_ROWS = 64
@@ -70,6 +61,6 @@ def _kv_bytes_per_token(header: GgufHeader, settings: Settings) -> int | None:
     k_width = header.number("attention.key_length") or width
     v_width = header.number("attention.value_length") or width
     engine = settings.engine
-    k_bytes = kv_heads * k_width * KV_VALUE_BYTES[engine.kv_type_k]
-    v_bytes = kv_heads * v_width * KV_VALUE_BYTES[engine.kv_type_v]
+    k_bytes = kv_heads * k_width * KV_TYPE_BYTES[engine.kv_type_k]
+    v_bytes = kv_heads * v_width * KV_TYPE_BYTES[engine.kv_type_v]
     return max(1, round(k_bytes + v_bytes))

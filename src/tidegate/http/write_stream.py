@@ -70,7 +70,7 @@ async def _pump(reply: StreamReply, send: Send, mark: StreamMark) -> ServeError 
             await send({"type": "http.response.body", "body": data, "more_body": True})
             mark.num_acts += 1
     except ServeError as error:
-        return error
+        return error.with_traceback(None)
     except Exception:
         _log.exception("a stream broke")
         return InternalError("The server failed while it was answering.")

@@ -5,8 +5,9 @@ Knows nothing of llama.cpp's handles. `MemoryPlan.describe` shows the sums, for 
 
 from dataclasses import dataclass
 
-from tidegate.backends.llama_cpp.options import KV_TYPE_BYTES, KvLayout, LlamaCppOptions, check_options
+from tidegate.backends.llama_cpp.options import KvLayout, LlamaCppOptions, check_options
 from tidegate.backends.llama_cpp.start_error import StartError
+from tidegate.engine.options import KV_TYPE_BYTES
 
 # llama.cpp rounds each stream up to this many cells.
 CELL_PADDING = 256

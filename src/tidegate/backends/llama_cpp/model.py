@@ -7,8 +7,9 @@ from typing import Any
 from tidegate.backends.llama_cpp.devices import free_gpu_bytes, free_host_bytes, usable_processors
 from tidegate.backends.llama_cpp.library import Library
 from tidegate.backends.llama_cpp.memory_plan import MemoryPlan, ModelFacts
-from tidegate.backends.llama_cpp.options import KV_TYPE_BYTES, KvLayout, LlamaCppOptions
+from tidegate.backends.llama_cpp.options import KvLayout, LlamaCppOptions
 from tidegate.backends.llama_cpp.start_error import StartError
+from tidegate.engine.options import KV_TYPE_BYTES
 
 # Tokens of one pass over the weights; llama.cpp's own default. Larger ones need larger compute buffers.
 MAX_PASS_TOKENS = 512

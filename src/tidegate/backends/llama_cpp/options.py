@@ -5,21 +5,9 @@ from typing import Literal
 import msgspec
 
 from tidegate.backends.llama_cpp.start_error import StartError
+from tidegate.engine.options import KV_TYPE_BYTES, KvType
 
 KvLayout = Literal["per_sequence", "unified"]
-KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
-
-# Bytes for one value of a key or a value vector, by ggml's block formats (block bytes / values in a block).
-KV_TYPE_BYTES: dict[str, float] = {
-    "f32": 4.0,
-    "f16": 2.0,
-    "bf16": 2.0,
-    "q8_0": 34 / 32,
-    "q5_1": 24 / 32,
-    "q5_0": 22 / 32,
-    "q4_1": 20 / 32,
-    "q4_0": 18 / 32,
-}
 
 # LLAMA_MAX_SEQ in llama.cpp; sequence ids are bits of a fixed set there.
 MAX_SEQUENCES = 256
