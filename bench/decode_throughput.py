@@ -2,9 +2,10 @@
 
 Both have the same model, layout, threads and context lengths. The bare loop fills the batch, calls `llama_decode` and
 takes the argmax; ours is `EngineCore` with `SamplerChain` over `LlamaCppBackend`. What is missing is the process
-boundary and HTTP.
+boundary and HTTP. Both keep a fixed number of threads, so that only our own cost shows; with `--governed` ours may use
+fewer while other processes take cores away, which is then most of the difference.
 
-python bench/decode_throughput.py [--quick] [--model FILE.gguf] [--batches 1,8,32] [--threads N] [--layout auto]
+python bench/decode_throughput.py [--quick] [--governed] [--model FILE.gguf] [--batches 1,8,32] [--threads N]
 """
 
 import argparse
@@ -14,9 +15,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from tidegate.backends.llama_cpp.backend import LlamaCppBackend
+from tidegate.backends.llama_cpp.devices import usable_processors
 from tidegate.backends.llama_cpp.library import load_library
 from tidegate.backends.llama_cpp.memory_plan import plan_memory
 from tidegate.backends.llama_cpp.model import LlamaModel, open_context
@@ -162,9 +165,10 @@ def bundled_model() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="short prompts and few slices: under half a minute")
+    parser.add_argument("--governed", action="store_true", help="let our engine choose its number of threads")
     parser.add_argument("--model", default=None)
     parser.add_argument("--batches", default="1,8,32")
-    parser.add_argument("--threads", type=int, default=None)
+    parser.add_argument("--threads", type=int, default=usable_processors())
     parser.add_argument("--layout", choices=["auto", "per_sequence", "unified"], default="auto")
     parser.add_argument("--flash-attn", choices=["auto", "on", "off"], default="auto")
     args = parser.parse_args()
@@ -177,8 +181,9 @@ def main() -> None:
         kv_layout=args.layout,
         flash_attn=args.flash_attn,
     )
-    bare, ours = BareLoop(options), OurEngine(options)
-    print(f"{ours.backend.caps.build}, {ours.backend.memory_plan.layout}")
+    mine = msgspec.structs.replace(options, n_threads=None) if args.governed else options
+    bare, ours = BareLoop(options), OurEngine(mine)
+    print(f"{ours.backend.caps.build}, {ours.backend.memory_plan.layout}, {args.threads} threads")
     print(f"{'batch':>6}{'bare tok/s':>12}{'ours tok/s':>12}{'ratio':>9}")
     for batch in batches:
         compare(bare, ours, batch, prompt_len=16 if args.quick else 64, num_slices=4 if args.quick else 12)

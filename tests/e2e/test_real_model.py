@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.event_stream import read_stream
+from harness.event_stream import Stream, read_stream
 from harness.raw_http import request
 from harness.real_model import MAX_MODEL_LEN, serve_bundled_model
 from harness.server_thread import ServerThread
@@ -53,8 +53,17 @@ def ask(server: ServerThread, text: str, **members: Any) -> dict[str, Any]:
     return told
 
 
-def ask_words(server: ServerThread, text: str) -> list[Word]:
-    return spoken(ask(server, text, logprobs=True, top_logprobs=5)["choices"][0])
+def listen_words(server: ServerThread, text: str) -> list[Word]:
+    wish = question(server, text, stream=True, logprobs=True, top_logprobs=5)
+    stream = read_stream(request(server.port, "POST", CHAT, wish).body)
+    assert (stream.findings, stream.num_done) == ([], 1)
+    return spoken(entries(stream))
+
+
+def entries(stream: Stream) -> list[dict[str, Any]]:
+    """Returns a stream's `logprobs` entries in order."""
+    parts = [choice["logprobs"]["content"] for choice in stream.choices() if choice.get("logprobs")]
+    return [entry for part in parts for entry in part]
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +83,7 @@ def test_a_streamed_chat_says_what_the_whole_answer_says(
         assert stream.content() == choice["message"]["content"]
         assert stream.finish_reasons() == [choice["finish_reason"]]
         assert stream.usage == whole["usage"]
-        parts = [told["logprobs"]["content"] for told in stream.choices() if told.get("logprobs")]
-        assert [entry for part in parts for entry in part] == choice["logprobs"]["content"]
+        assert entries(stream) == choice["logprobs"]["content"]
 
 
 def test_a_streamed_completion_says_what_the_whole_one_says(server: ServerThread) -> None:
@@ -96,9 +104,9 @@ def test_parallel_requests_are_answered_as_each_alone(server: ServerThread, alon
     """Equal, or parted where two tokens were as good as equal: batches round differently (`harness/spoken.py`)."""
     texts = QUESTIONS_ASKED[:NUM_PARALLEL]
     with ThreadPoolExecutor(NUM_PARALLEL) as pool:
-        together = list(pool.map(lambda text: ask_words(server, text), texts))
+        together = list(pool.map(lambda text: listen_words(server, text), texts))
     are_equal = [
-        check_same_up_to_ties(spoken(alone[text]["choices"][0]), words)
+        check_same_up_to_ties(spoken(alone[text]["choices"][0]["logprobs"]["content"]), words)
         for text, words in zip(texts, together, strict=True)
     ]
     assert sum(are_equal) >= NUM_PARALLEL * 3 // 4, "near ties are rare"

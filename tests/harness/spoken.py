@@ -23,15 +23,15 @@ class Word:
     top: dict[bytes, float]
 
 
-def spoken(choice: dict[str, Any]) -> list[Word]:
-    """Returns the tokens of a chat choice that was asked for with `logprobs` and `top_logprobs`."""
+def spoken(entries: list[dict[str, Any]]) -> list[Word]:
+    """Returns the tokens of a chat choice, from the entries of its `logprobs`."""
     return [
         Word(
             bytes(entry["bytes"]),
             entry["logprob"],
             {bytes(top["bytes"]): top["logprob"] for top in entry["top_logprobs"]},
         )
-        for entry in choice["logprobs"]["content"]
+        for entry in entries
     ]
 
 

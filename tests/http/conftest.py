@@ -243,17 +243,7 @@ async def serve_app(kind: str, app: Any, **options: Any) -> AsyncIterator[Site]:
             wire.close()
         await server.stop()
     await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()})
-    try:
-        await eventually(lambda: count_files() <= num_files)
-    except TimeoutError:
-        print(
-            {
-                name: os.readlink("/dev/fd/" + name)
-                for name in os.listdir("/dev/fd")
-                if os.path.exists("/dev/fd/" + name)
-            }
-        )
-        raise
+    await eventually(lambda: count_files() <= num_files)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -46,7 +46,7 @@ def check_model_file(facts: ModelFileFacts) -> Finding:
 
 def check_weight_type(header: GgufHeader, settings: Settings) -> Finding | None:
     """A hint where another quantisation of the same model would read prompts faster."""
-    if header.main_type not in _SLOW_PREFILL_TYPES or settings.engine.gpu_layers > 0:
+    if header.main_type not in _SLOW_PREFILL_TYPES or (settings.engine.gpu_layers or 0) > 0:
         return None
     advice = "the same model in Q4_0 or Q8_0 reads prompts faster on a CPU"
     return ok("weights", f"{header.main_type}, for which llama.cpp has no repacked kernels", advice)
@@ -72,7 +72,7 @@ def check_memory(
     estimate = estimate_memory(header, weights_bytes, settings)
     if estimate is None:
         return ok("memory", "not estimated: the file does not say how large its cache is")
-    if settings.engine.gpu_layers > 0:
+    if (settings.engine.gpu_layers or 0) > 0:
         return ok("memory", f"{_sums(estimate)}; how much of it lies on the GPU is not estimated")
     if available_bytes is None:
         return ok("memory", f"{_sums(estimate)}; how much is free cannot be read on this system")

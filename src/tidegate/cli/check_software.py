@@ -87,7 +87,7 @@ def check_llama(probe: LlamaProbe, cpu_features: frozenset[str], settings: Setti
     if missing:
         advice = f"build it on this machine: {_REBUILD}"
         findings.append(warning(subject, f"built without {', '.join(missing)}, which this processor has", advice))
-    if settings.engine.gpu_layers > 0 and not probe.has_gpu:
+    if (settings.engine.gpu_layers or 0) > 0 and not probe.has_gpu:
         advice = f"CMAKE_ARGS=-DGGML_CUDA=on {_REBUILD}, or set engine.gpu_layers to 0"
         findings.append(problem(subject, "engine.gpu_layers asks for a GPU, and it was built without", advice))
     return findings

@@ -7,7 +7,13 @@ from tidegate.cli.model_source_error import ModelSourceError
 
 
 class HuggingFace:
-    """Honours HF_HUB_OFFLINE, HF_HOME, HF_TOKEN and HF_ENDPOINT, as huggingface_hub does."""
+    """Honours HF_HUB_OFFLINE, HF_HOME, HF_TOKEN and HF_ENDPOINT, as huggingface_hub does.
+
+    `cache_dir`: another cache than the one that these name.
+    """
+
+    def __init__(self, cache_dir: Path | None = None) -> None:
+        self._cache_dir = cache_dir
 
     def list_files(self, repo: str) -> list[str]:
         """Returns the paths of a repository's files. Raises ModelSourceError."""
@@ -23,7 +29,7 @@ class HuggingFace:
         import huggingface_hub
 
         try:
-            return Path(huggingface_hub.hf_hub_download(repo, file))
+            return Path(huggingface_hub.hf_hub_download(repo, file, cache_dir=self._cache_dir))
         except Exception as error:
             raise _explain(error, repo) from error
 
@@ -33,7 +39,7 @@ class HuggingFace:
         from huggingface_hub.errors import CacheNotFound
 
         try:
-            repos = huggingface_hub.scan_cache_dir().repos
+            repos = huggingface_hub.scan_cache_dir(self._cache_dir).repos
         except (CacheNotFound, OSError, ValueError):
             return {}
         return {repo.repo_id: _newest_files(repo) for repo in repos if repo.repo_type == "model"}

@@ -66,9 +66,13 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Annotated[int, Meta(ge=1)] | None, _text("size of the KV cache in blocks; fits memory if absent")
     ] = None
     max_step_tokens: Annotated[int, _number("most tokens in one forward pass", ge=8, le=65536)] = 512
-    prefill_chunk_tokens: Annotated[int, _number("most prompt tokens in one step beside decodes", ge=8)] = 256
+    prefill_chunk_tokens: Annotated[
+        int, _number("most prompt tokens in a step beside decodes; more suits a GPU", ge=8)
+    ] = 64
     threads: Annotated[Annotated[int, Meta(ge=1)] | None, _text("threads of the forward pass; chosen if absent")] = None
-    gpu_layers: Annotated[int, _number("layers on the GPU; 0 for none", ge=0)] = 0
+    gpu_layers: Annotated[
+        Annotated[int, Meta(ge=0)] | None, _text("layers on the GPU; all that fit a GPU build if absent")
+    ] = None
     main_gpu: Annotated[int, _number("GPU that holds what is not split", ge=0)] = 0
     tensor_split: Annotated[tuple[float, ...], _text("share of the model on each GPU")] = ()
     flash_attention: Annotated[Literal["auto", "on", "off"], _text("flash attention in the forward pass")] = "auto"
