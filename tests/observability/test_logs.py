@@ -127,7 +127,7 @@ def test_server_faults_and_engine_losses_stand_out() -> None:
     assert [(record["level"], record["event"]) for record in records(stream)] == [
         ("info", "request refused"),
         ("error", "request refused"),
-        ("info", "engine ready"),
+        ("info", "engine available"),
         ("warning", "engine gone"),
     ]
 

@@ -27,6 +27,7 @@ from tidegate.observability.exposition import render_metrics
 from tidegate.observability.log_observer import LogObserver
 from tidegate.observability.logs import LogFormat, LogSettings, configure_logging
 from tidegate.observability.metrics import MetricsObserver
+from tidegate.observability.observer import EngineChanged, Observer
 from tidegate.serving.admin import AdminView
 from tidegate.serving.driver import Surroundings
 from tidegate.serving.service import Service, ServiceSettings
@@ -90,6 +91,7 @@ def build_parts(
     admission = AdmissionController(limits, drain)
     metrics = MetricsObserver(engine.statistics, admission.statistics, __version__)
     observer = CompositeObserver([metrics, LogObserver(logger)])
+    _report_engine(engine, observer)
     surroundings = Surroundings(
         engine, admission, drain, observer, clock, settings.server.unsent_bytes, on_fault=_log_fault
     )
@@ -106,6 +108,25 @@ def build_parts(
         public_app=make_public_app(service, settings=http, ports=ports),
         admin_app=make_admin_app(admin, settings=http, ports=ports),
     )
+
+
+def _report_engine(engine: LocalEngine, observer: Observer) -> None:
+    """Tells the observer each time that the engine becomes ready or goes away."""
+
+    def tell(*, reason: str | None) -> None:
+        status = engine.statistics()
+        observer.engine_changed(
+            EngineChanged(
+                is_ready=reason is None,
+                epoch=status.epoch,
+                num_restarts=status.num_restarts,
+                process_id=status.process_id,
+                reason=reason,
+            )
+        )
+
+    engine.on_ready.append(lambda _greeting: tell(reason=None))
+    engine.on_lost.append(lambda reason: tell(reason=reason))
 
 
 def build_admin_app(admin: Admin, settings: Settings) -> AsgiApp:

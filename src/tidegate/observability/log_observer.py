@@ -24,7 +24,7 @@ class LogObserver(NullObserver):
 
     def engine_changed(self, facts: EngineChanged) -> None:
         log = self._logger.info if facts.is_ready else self._logger.warning
-        log("engine ready" if facts.is_ready else "engine gone", **msgspec.structs.asdict(facts))
+        log("engine available" if facts.is_ready else "engine gone", **msgspec.structs.asdict(facts))
 
     def http_response(self, route: str, method: str, status: int) -> None:
         self._logger.debug("http response", route=route, method=method, status=status)
