@@ -25,7 +25,7 @@ class Sockets:
             server.host,
             server.port,
             send_buffer_bytes=server.send_buffer_bytes,
-            write_timeout_s=server.slow_client_timeout_s,
+            write_timeout_s=2 * server.slow_client_timeout_s,  # the last resort, behind our own watch
         )
         try:
             self.admin: socket.socket = bind_tcp(server.admin_host, server.admin_port)

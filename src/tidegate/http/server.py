@@ -34,7 +34,8 @@ class HttpServer(Protocol):
     async def stop(self) -> None:
         """Refuses new connections at once, lets running responses finish for the grace time, then cuts them off.
 
-        Idempotent. Afterwards nothing of the server is left: no task, no connection, no socket.
+        Idempotent. Afterwards no connection and no socket is left; tasks of requests that were cut off see the
+        disconnect and end at once, perhaps only after this has returned.
         """
         ...
 
