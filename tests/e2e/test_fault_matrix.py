@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.faults import CELLS, LONG_S, WHOLE_TEXT, Caller, Cell, Route, are_resting, ask, hex_pieces
+from harness.faults import CELLS, LONG_S, WHOLE_TEXT, Caller, Cell, Phase, Route, are_resting, ask, hex_pieces
 from harness.raw_http import Answer, request
 from harness.server_process import ServerProcess, is_alive
 from harness.server_thread import ServerThread, wait_until
@@ -18,8 +18,9 @@ from harness.server_view import Metrics, ended_requests, engine_state, read_metr
 
 pytestmark = pytest.mark.process
 
-DRAIN_PAUSE_S = 1.0
-SHORT_DRAIN_S = 0.3
+DRAIN_PAUSE_S = 3.0
+SHORT_DRAIN_S = 1.5
+HOLD_S = 0.05
 cells = pytest.mark.parametrize("cell", CELLS, ids=[cell.name for cell in CELLS])
 
 
@@ -178,6 +179,45 @@ def test_a_killed_engine_is_counted_and_comes_back_under_a_new_epoch(death: Engi
     assert death.now.since(death.counted, "aborts_total") == 0
     assert death.now.since(death.counted, "request_success_total") == 1
     assert death.next_answer.json()["choices"][0]["message"]["content"] == "new"
+
+
+# ---- after the status, before any output ----
+
+
+@pytest.fixture(scope="module")
+def hasty() -> Iterator[ServerThread]:
+    """Sends the status of a stream long before there is any output."""
+    with ServerThread("scripted", server__status_hold_s=HOLD_S) as running:
+        request(running.port, "POST", Route.CHAT.value, ask(Route.CHAT, {"pieces": hex_pieces("x")}))
+        yield running
+
+
+OPENED = tuple(cell for cell in CELLS if cell.is_stream and cell.phase in (Phase.QUEUED, Phase.PREFILL))
+
+
+@pytest.mark.parametrize("fault", ["client closes", "client resets", "engine killed"])
+def test_a_stream_that_was_opened_early_ends_like_one_that_has_output(hasty: ServerThread, fault: str) -> None:
+    before, counted = hasty.rest(), read_metrics(hasty.admin_port)
+    callers = [Caller(hasty.port, cell) for cell in OPENED]
+    for caller in callers:
+        caller.answer = caller.client.read_head()
+        assert caller.answer.status == 200
+    assert are_resting(hasty.admin_port, OPENED)
+    if fault == "engine killed":
+        hasty.kill_engine()
+    for caller in callers:
+        if fault == "engine killed":
+            answer, stream = caller.read_rest(), caller.stream()
+            assert [error["code"] for error in stream.errors] == ["engine_lost"]
+            assert (caller.text(), stream.finish_reasons(), stream.num_done) == ("", [], 0)
+            assert not answer.is_complete
+        caller.client.reset() if fault == "client resets" else caller.client.close()
+    hasty.wait_ready()
+    hasty.wait_back(before)
+    name, labels = ("aborts_total", {"cause": "client_gone"})
+    if fault == "engine killed":
+        name, labels = ("request_errors_total", {"code": "engine_lost"})
+    assert read_metrics(hasty.admin_port).since(counted, name, **labels) == len(OPENED)
 
 
 # ---- the server is told to end ----

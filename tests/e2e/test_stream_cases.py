@@ -16,8 +16,8 @@ CASES = Path(__file__).parent.parent / "data" / "cases" / "cases.jsonl"
 HEARTBEAT_S = 0.2
 MAX_DELAY_S = 1.0
 ELSEWHERE = {
-    "C161-1": "tests/e2e/test_fault_matrix.py",
-    "C161-3": "tests/e2e/test_fault_matrix.py",
+    "C161-1": "tests/e2e/test_disconnects.py",
+    "C161-3": "tests/e2e/test_disconnects.py",
     "C162-1": "tests/e2e/test_overload.py",
     "C170-1": "tests/e2e/test_overload.py",
 }

@@ -17,7 +17,7 @@ def test_options_survive_the_command_line() -> None:
         ("[]", "scripted", "object"),
         ('{"max_sequences": 0}', "scripted", "max_sequences"),
         ('{"max_sequences": true}', "scripted", "max_sequences"),
-        ('{"max_sequences": 257}', "scripted", "max_sequences"),
+        ('{"max_sequences": 4097}', "scripted", "max_sequences"),
         ('{"flash_attn": "maybe"}', "scripted", "flash_attn"),
         ('{"n_ctx": 3}', "scripted", "n_ctx"),
         ("{}", "llama", "model_path"),
