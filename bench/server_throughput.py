@@ -17,7 +17,6 @@ import time
 from decode_throughput import BareLoop, bundled_model
 from server_process import ServerProcess, serving
 from stream_reader import http_request, open_streams
-
 from tidegate.backends.llama_cpp.options import LlamaCppOptions
 
 MODEL = "SmolLM2-135M-Instruct"

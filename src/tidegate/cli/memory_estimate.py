@@ -7,7 +7,7 @@ on less knowledge. Compute buffers, the server itself and weights on a GPU are n
 from dataclasses import dataclass
 
 from tidegate.cli.gguf_header import GgufHeader
-from tidegate.cli.settings import Settings
+from tidegate.cli.settings import Settings, step_tokens
 from tidegate.engine.options import KV_TYPE_BYTES
 
 DEFAULT_MODEL_LEN = 4096
@@ -35,7 +35,7 @@ def estimate_memory(header: GgufHeader, weights_bytes: int, settings: Settings) 
     trained_len = header.number("context_length") or DEFAULT_MODEL_LEN
     length = settings.model.max_model_len or min(trained_len, DEFAULT_MODEL_LEN)
     vocab_size = header.array_lengths.get("tokenizer.ggml.tokens", 0)
-    rows = min(engine.max_step_tokens, max(2 * engine.max_sequences, _LEAST_LOGIT_ROWS))
+    rows = min(step_tokens(engine), max(2 * engine.max_sequences, _LEAST_LOGIT_ROWS))
     base = weights_bytes + 2 * rows * vocab_size * 4
     given = engine.num_blocks * engine.block_tokens if engine.num_blocks is not None else None
     least_tokens = given if given is not None else length

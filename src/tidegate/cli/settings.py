@@ -65,7 +65,10 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     num_blocks: Annotated[
         Annotated[int, Meta(ge=1)] | None, _text("size of the KV cache in blocks; fits memory if absent")
     ] = None
-    max_step_tokens: Annotated[int, _number("most tokens in one forward pass", ge=8, le=65536)] = 512
+    max_step_tokens: Annotated[
+        Annotated[int, Meta(ge=8, le=65536)] | None,
+        _text("most tokens in one forward pass; chosen by device if absent"),
+    ] = None
     prefill_chunk_tokens: Annotated[
         int, _number("most prompt tokens in a step beside decodes; more suits a GPU", ge=8)
     ] = 64
@@ -135,6 +138,17 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 SECTIONS: dict[str, type[msgspec.Struct]] = {
     field.name: type(field.default) for field in msgspec.structs.fields(Settings)
 }
+
+
+STEP_TOKENS_CPU, STEP_TOKENS_GPU = 128, 512
+"""An abort waits for a step's end. On a CPU 128 tokens a step prefill as fast as 512 (bench/prefill_chunks.py)."""
+
+
+def step_tokens(engine: EngineSettings) -> int:
+    """Returns the effective `max_step_tokens`: what was set, else by device, but one token for each sequence."""
+    if engine.max_step_tokens is not None:
+        return engine.max_step_tokens
+    return max(STEP_TOKENS_GPU if engine.gpu_layers else STEP_TOKENS_CPU, engine.max_sequences)
 
 
 def describe(section: str, key: str) -> str:

@@ -10,7 +10,7 @@ from structlog.typing import FilteringBoundLogger
 
 from tidegate import __version__
 from tidegate.cli.model_loading import LoadedModel
-from tidegate.cli.settings import Settings
+from tidegate.cli.settings import Settings, step_tokens
 from tidegate.contract.unknown_fields import UnknownFieldPolicy
 from tidegate.engine.options import EngineOptions
 from tidegate.engines.local.client import LocalEngine
@@ -64,7 +64,7 @@ def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
         max_sequences=engine.max_sequences,
         kv_tokens=engine.num_blocks * engine.block_tokens if engine.num_blocks is not None else None,
         block_tokens=engine.block_tokens,
-        max_step_tokens=engine.max_step_tokens,
+        max_step_tokens=step_tokens(engine),
         prefill_chunk_tokens=engine.prefill_chunk_tokens,
         num_threads=engine.threads,
         num_gpu_layers=engine.gpu_layers,
