@@ -46,7 +46,8 @@ def history_cost(server: ServerProcess, num_history: int) -> float:
 def history_request(num_history: int) -> bytes:
     """A stream that gets `num_history` tokens at once, and after a pause the tokens that are measured."""
     script = {
-        "pieces": ["776f726420"] * (num_history + TOKENS_PER_STREAM),
+        "pieces": ["776f726420"],
+        "repeat": num_history + TOKENS_PER_STREAM,
         "delays_s": [0.0] * num_history + [PAUSE_S] + [STEP_S] * (TOKENS_PER_STREAM - 1),
         "step_tokens": [num_history],
     }
