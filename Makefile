@@ -2,6 +2,7 @@
 # make serve   serve the bundled model on http://127.0.0.1:8000 (arguments: make serve ARGS="--engine scripted")
 # make test    the whole test suite
 # make lint    ruff, mypy, import-linter
+# make bench   the benchmarks of docs/performance.md; about fifteen minutes, on a machine that does nothing else
 # make openai-suite   openai-python's own API tests against a server of ours (docs/suites.md)
 # make lock    resolve the lock files again
 
@@ -47,6 +48,15 @@ lint: setup
 format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+bench: setup
+	$(BIN)/python bench/stream_cost.py
+	$(BIN)/python bench/growth.py
+	$(BIN)/python bench/idle_streams.py
+	$(BIN)/python bench/server_throughput.py
+	$(BIN)/python bench/decode_throughput.py
+	$(BIN)/python bench/prefill_chunks.py
+	$(BIN)/python bench/sampler.py
 
 openai-suite: setup
 	@$(BIN)/python scripts/openai_suite.py $(ARGS)
