@@ -150,10 +150,7 @@ def test_every_grouping_of_tokens_into_steps_gives_the_same_events(
     token_ids = list(text.encode())
     scores = [TokenLogprob(token_id, -0.5) for token_id in token_ids]
     at = sorted({0, len(token_ids), *(cut for cut in cuts if cut < len(token_ids))})
-    grouped = [
-        TokenDelta("r", 0, token_ids[start:end], logprobs=scores[start:end])
-        for start, end in pairwise(at)
-    ]
+    grouped = [TokenDelta("r", 0, token_ids[start:end], logprobs=scores[start:end]) for start, end in pairwise(at)]
     end = [TokenDelta("r", 0, [], EngineFinish.LENGTH)]
     whole, whole_choice = read(plan, [TokenDelta("r", 0, token_ids, EngineFinish.LENGTH, scores)])
     parts, parts_choice = read(plan, grouped + end)
