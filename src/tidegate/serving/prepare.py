@@ -17,6 +17,7 @@ from tidegate.inference.request import InferenceRequest
 from tidegate.inference.sampling import SamplingParams
 from tidegate.serving.call import Call
 from tidegate.serving.choice import ChoicePlan
+from tidegate.serving.header_rules import check_headers, priority_of
 from tidegate.serving.prepared import CallContext, PreparedPrompt
 from tidegate.serving.request_policy import RequestPolicy
 from tidegate.serving.request_rules import check_replaced_fields
@@ -73,7 +74,8 @@ class Preparation:
         return name
 
     def context(self, call: Call, prefix: str) -> CallContext:
-        """Mints the reply's id. The caller's own id is for tracing only."""
+        """Mints the reply's id; the caller's own id is for tracing only. Raises InvalidValue, UnsupportedParameter."""
+        check_headers(call.headers)
         return CallContext(
             request_id=mint_id(prefix, self.entropy(ID_ENTROPY_BYTES)),
             wire_id=call.wire_id,
@@ -81,6 +83,7 @@ class Preparation:
             received_at=call.received_at,
             created=int(self.clock.wall()),
             num_retries=call.num_retries,
+            priority=priority_of(call.headers),
         )
 
     def fingerprint(self) -> str:
@@ -111,7 +114,8 @@ class PromptSource:
 
     token_ids: list[int]
     vocabulary: Vocabulary
-    request_id: str
+    request_id: str = ""
+    priority: int = 0
     text_start: int = 0
     echo_text: str | None = None
 
@@ -142,7 +146,7 @@ def prepare_prompt(
         num_choices=request.n or 1,
         num_logprobs=counts.num_output,
         num_prompt_logprobs=counts.num_prompt,
-        priority=request.priority or 0,
+        priority=source.priority if request.priority is None else request.priority,
         cache_salt=(request.cache_salt or "").encode(),
         script=planned.script if planned is not None else None,
     )

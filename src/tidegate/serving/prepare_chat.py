@@ -29,7 +29,7 @@ def prepare_chat(call: Call, preparation: Preparation) -> PreparedCall:
     if planned is not None:
         vocabulary = planned.vocabulary
         token_ids = list(planned.prompt_token_ids) if planned.prompt_token_ids is not None else token_ids
-    source = PromptSource(token_ids, vocabulary, context.request_id)
+    source = PromptSource(token_ids, vocabulary, context.request_id, context.priority)
     prompt = prepare_prompt(request, source, preparation, preparation.sampling(request), planned)
     counts = logprob_counts(request)
     options = request.stream_options

@@ -1,5 +1,7 @@
 """A completion call to a `PreparedCall`: check every field, tokenize each prompt, fix the lengths."""
 
+from dataclasses import replace
+
 from tidegate.contract.codec import decode_completion
 from tidegate.contract.completion import CompletionRequest
 from tidegate.serving.call import Call
@@ -22,8 +24,9 @@ def prepare_completion(call: Call, preparation: Preparation) -> PreparedCall:
     context = preparation.context(call, "cmpl-")
     prompts = []
     for i, prompt in enumerate(prompts_of(request, vocab_size=preparation.info.vocab_size)):
+        source = _source(request, prompt, preparation, planned)
         request_id = context.request_id if i == 0 else f"{context.request_id}-{i}"
-        source = _source(request, prompt, request_id, preparation, planned)
+        source = replace(source, request_id=request_id, priority=context.priority)
         prompts.append(prepare_prompt(request, source, preparation, sampling, planned))
     counts = logprob_counts(request)
     options = request.stream_options
@@ -46,7 +49,6 @@ def prepare_completion(call: Call, preparation: Preparation) -> PreparedCall:
 def _source(
     request: CompletionRequest,
     prompt: Prompt,
-    request_id: str,
     preparation: Preparation,
     planned: PlannedScript | None,
 ) -> PromptSource:
@@ -63,4 +65,4 @@ def _source(
     if planned is not None and planned.prompt_token_ids is not None:
         token_ids = list(planned.prompt_token_ids)
         text = b"".join(vocabulary.token_bytes(token_id) for token_id in token_ids).decode("utf-8", "replace")
-    return PromptSource(token_ids, vocabulary, request_id, len(text), text if request.echo else None)
+    return PromptSource(token_ids, vocabulary, text_start=len(text), echo_text=text if request.echo else None)

@@ -16,6 +16,8 @@ class CallContext:
     received_at: float
     created: int
     num_retries: int = 0
+    priority: int = 0
+    """What `X-Priority` asks for; the body's field wins."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,43 @@
+"""Headers of a request as a caller meets them: what is not served is refused, what is served is checked."""
+
+from collections.abc import Iterator
+
+import pytest
+from harness.raw_http import request
+from harness.server_thread import ServerThread
+
+BODIES = {
+    "/v1/chat/completions": {"model": "simulated", "messages": [{"role": "user", "content": "a"}], "max_tokens": 1},
+    "/v1/completions": {"model": "simulated", "prompt": "a", "max_tokens": 1},
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ServerThread]:
+    with ServerThread("simulated") as running:
+        yield running
+
+
+@pytest.mark.parametrize("path", sorted(BODIES))
+@pytest.mark.parametrize("name", ["Idempotency-Key", "X-Deadline-Ms", "X-First-Token-Deadline-Ms"])
+def test_what_is_not_served_yet_is_refused_and_starts_nothing(server: ServerThread, path: str, name: str) -> None:
+    before = server.look(lambda: server.running.supervisor.engine.statistics().gauges.num_steps)
+    answer = request(server.port, "POST", path, BODIES[path], {name: "7"})
+    error = answer.json()["error"]
+    assert (answer.status, error["code"], error["param"]) == (422, "unsupported_parameter", name.lower())
+    assert answer.headers["x-should-retry"] == "false"
+    assert server.look(lambda: server.running.supervisor.engine.statistics().gauges.num_steps) == before
+
+
+@pytest.mark.parametrize(("value", "status"), [("-100", 200), ("0", 200), ("100", 200), ("101", 400), ("high", 400)])
+def test_a_priority_is_taken_within_its_range(server: ServerThread, value: str, status: int) -> None:
+    answer = request(server.port, "POST", "/v1/completions", BODIES["/v1/completions"], {"X-Priority": value})
+    assert answer.status == status
+
+
+def test_tracing_headers_change_nothing(server: ServerThread) -> None:
+    trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "X-Request-Id": "mine-1"}
+    answer = request(server.port, "POST", "/v1/completions", BODIES["/v1/completions"], trace)
+    assert answer.status == 200
+    assert answer.headers["x-request-id"] == "mine-1"
+    assert answer.headers["tidegate-contract"] == "1.0"
