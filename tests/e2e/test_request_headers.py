@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+
 from harness.raw_http import request
 from harness.server_thread import ServerThread
 
