@@ -21,7 +21,7 @@ from tidegate.http.service_port import Admin
 from tidegate.http.settings import HttpSettings
 from tidegate.http.settings import ServerSettings as HttpServerSettings
 from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
-from tidegate.lifecycle.drain import Drain
+from tidegate.lifecycle.drain import Drain, DrainState
 from tidegate.observability.composite_observer import CompositeObserver
 from tidegate.observability.exposition import render_metrics
 from tidegate.observability.log_observer import LogObserver
@@ -91,7 +91,7 @@ def build_parts(
     admission = AdmissionController(limits, drain)
     metrics = MetricsObserver(engine.statistics, admission.statistics, __version__)
     observer = CompositeObserver([metrics, LogObserver(logger)])
-    _report_engine(engine, observer)
+    _report_engine(engine, observer, drain)
     surroundings = Surroundings(
         engine, admission, drain, observer, clock, settings.server.unsent_bytes, on_fault=_log_fault
     )
@@ -110,10 +110,12 @@ def build_parts(
     )
 
 
-def _report_engine(engine: LocalEngine, observer: Observer) -> None:
-    """Tells the observer each time that the engine becomes ready or goes away."""
+def _report_engine(engine: LocalEngine, observer: Observer, drain: Drain) -> None:
+    """Tells the observer each time that the engine becomes ready or goes away, except at our own end."""
 
     def tell(*, reason: str | None) -> None:
+        if drain.state is DrainState.STOPPED:
+            return
         status = engine.statistics()
         observer.engine_changed(
             EngineChanged(
