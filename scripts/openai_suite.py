@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "openai-suite"
-REQUIREMENTS = ROOT / "requirements" / "openai-suite.txt"
+REQUIREMENTS = ROOT / "requirements" / "openai-suite.lock"
 VERSION = "3.57.0"
 SHA256 = "5a0a89d6a542efc85e2a8cec701ca9265b795d578c777828e10fafdf80e333b6"
 SOURCE = BUILD / f"openai-{VERSION}"
@@ -74,7 +74,7 @@ def make_environment() -> Path:
     mark = folder / "ready"
     if not mark.exists() or mark.read_bytes() != REQUIREMENTS.read_bytes():
         venv.create(folder, with_pip=True, clear=True)
-        check(python, "-m", "pip", "install", "--quiet", "--no-deps", "-r", REQUIREMENTS)
+        check(python, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r", REQUIREMENTS)
         mark.write_bytes(REQUIREMENTS.read_bytes())
     return python
 
