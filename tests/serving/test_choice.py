@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from tidegate.inference.event import ChoiceFinished, ContentText, StreamEvent, merge_events
 from tidegate.inference.finish import EngineFinish, FinishReason, StopMatch
 from tidegate.inference.output import TokenDelta, TokenLogprob
-from tidegate.parsers.plain import PlainParser
 from tidegate.serving.choice import ChoicePlan, ChoiceStream
 from tidegate.text.byte_tokenizer import EOS_TOKEN_ID, ByteVocabulary, tokenize_pieces
 
@@ -25,7 +24,7 @@ def delta(
 
 
 def read(plan: ChoicePlan, deltas: list[TokenDelta]) -> tuple[list[StreamEvent], ChoiceStream]:
-    choice = ChoiceStream(plan, PlainParser())
+    choice = ChoiceStream(plan)
     events = [event for one in deltas for event in choice.feed(one)]
     return events, choice
 
@@ -101,7 +100,7 @@ class TestLogprobs:
         ]
 
     def test_the_tokens_of_one_character_leave_together_with_it(self) -> None:
-        choice = ChoiceStream(self.plan, PlainParser())
+        choice = ChoiceStream(self.plan)
         assert choice.feed(delta([0xF0], scored=True)) == []
         assert choice.feed(delta([0x9F, 0x98], scored=True)) == []
         (event,) = choice.feed(delta([0x80], scored=True))

@@ -5,6 +5,7 @@ Works token by token inside a delta, so that the grouping of tokens into steps n
 the engine's epochs, or other choices.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegate.inference.event import ChoiceFinished, ContentText, LogprobEntry, ParsedEvent, StreamEvent
@@ -31,6 +32,8 @@ class ChoicePlan:
     want_token_ids: bool = False
     text_start: int = 0
     eos_token_ids: frozenset[int] = frozenset()
+    make_parser: Callable[[], OutputParser] = PlainParser
+    """Makes each choice its own parser: what in its text is content, reasoning or a tool call."""
     text_memo: dict[int, str] | None = None
     """Shared by the detokenizers of one vocabulary and one `skip_special`."""
 
@@ -38,15 +41,15 @@ class ChoicePlan:
 class ChoiceStream:
     """Feeds on the deltas of one choice; after the finishing event it ignores whatever still comes."""
 
-    def __init__(self, plan: ChoicePlan, parser: OutputParser) -> None:
+    def __init__(self, plan: ChoicePlan) -> None:
         self._plan = plan
-        self._parser = parser
+        self._parser = plan.make_parser()
         self._detokenizer = Detokenizer(plan.vocabulary, skip_special=plan.skip_special, memo=plan.text_memo)
         self._matcher = StopMatcher(plan.stop_strings, include_match=plan.include_stop)
         self._aligner = LogprobAligner(plan.vocabulary, plan.text_start) if plan.want_logprobs else None
         # Nothing can hold text back or add to it: the common step of a stream takes a short cut.
         self._is_plain = not (plan.stop_strings or plan.want_logprobs or plan.want_token_ids) and (
-            isinstance(parser, PlainParser)
+            isinstance(self._parser, PlainParser)
         )
         self._num_chars = 0
         self._token_ids: list[int] = []

@@ -24,7 +24,6 @@ from tidegate.lifecycle.events import Event
 from tidegate.lifecycle.machine import RequestMachine
 from tidegate.lifecycle.states import Reply
 from tidegate.observability.observer import Observer
-from tidegate.parsers.plain import PlainParser
 from tidegate.serving.choice import ChoiceStream
 from tidegate.serving.echo import PromptEcho, needs_echo
 from tidegate.serving.ending import Story, describe_end
@@ -85,7 +84,7 @@ class RequestDriver:
         self._status: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         n = call.num_choices
         self._sinks = [_PromptSink(self, prompt, i * n, n) for i, prompt in enumerate(call.prompts)]
-        self._choices = [ChoiceStream(prompt.plan, PlainParser()) for prompt in call.prompts for _ in range(n)]
+        self._choices = [ChoiceStream(prompt.plan) for prompt in call.prompts for _ in range(n)]
         self._last_token_at: list[float | None] = [None] * len(self._choices)
         self._num_unfinished = len(self._choices)
         self._num_in_engine = len(self._choices)
