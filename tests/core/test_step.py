@@ -1,5 +1,7 @@
 """One request at a time through the whole core."""
 
+from dataclasses import replace
+
 import pytest
 
 from tidegate.backends.simulated import SimulatedBackend, SimulatedModel, SimulatedShape
@@ -269,3 +271,16 @@ def test_a_backend_whose_step_is_smaller_than_its_rows_is_refused() -> None:
 
 def test_prompts_are_packed_little_endian() -> None:
     assert pack_tokens([1, 258]) == b"\x01\0\0\0\x02\x01\0\0"
+
+
+def test_the_first_delta_tells_how_long_the_request_waited_for_its_prefill() -> None:
+    driver = _driver(replace(SMALL, max_sequences=1))
+    driver.add(make_request("first", [97], max_tokens=3))
+    driver.add(make_request("second", [97], max_tokens=1))
+    driver.clock.advance(2.0)
+    deltas = []
+    for _ in range(8):
+        deltas += driver.step()
+        driver.clock.advance(1.0)
+    waits = {delta.request_id: delta.queue_s for delta in deltas if delta.num_prompt_tokens}
+    assert waits == {"first": 2.0, "second": 5.0}

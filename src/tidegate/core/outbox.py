@@ -60,6 +60,7 @@ class Outbox:
 def _announce(live: LiveRequest, delta: TokenDelta) -> None:
     live.is_announced = True
     delta.num_prompt_tokens = len(live.prompt)
+    delta.queue_s = live.queue_s
     script = live.request.script
     if script is not None:
         delta.num_cached_tokens = script.num_cached_tokens

@@ -107,6 +107,7 @@ class Roster:
         self._chooser.open(sequence.key, live.request, sequence.choice)
         if not live.is_admitted:
             live.is_admitted = True
+            live.queue_s = now - live.arrived_at
             self.num_prompt_tokens += len(live.prompt)
 
     def _release(self, sequence: Sequence) -> None:

@@ -12,17 +12,20 @@ Order = tuple[int, int, int]
 class LiveRequest:
     """A request whose choices have not all finished.
 
-    `num_scored` counts the entries of its prompt logprobs that were given out.
+    `num_scored` counts the entries of its prompt logprobs that were given out. `queue_s` is how long it waited for its
+    first memory.
     """
 
     __slots__ = (
         "arrival",
+        "arrived_at",
         "is_admitted",
         "is_announced",
         "is_held",
         "num_scored",
         "num_unfinished",
         "prompt",
+        "queue_s",
         "request",
         "sequences",
     )
@@ -31,6 +34,8 @@ class LiveRequest:
         queue_delay_s = request.script.queue_delay_s if request.script is not None else 0.0
         self.request = request
         self.arrival = arrival
+        self.arrived_at = arrived_at
+        self.queue_s = 0.0
         # Little-endian machines only: the view has the wire's byte order.
         self.prompt: memoryview[int] = memoryview(request.prompt).cast("I")
         self.sequences = [

@@ -90,6 +90,7 @@ class RequestDriver:
         self._num_in_engine = len(self._choices)
         self._is_held = False
         self._has_output = False
+        self._submitted_at = call.context.received_at
         self._is_submitted = False
 
     # ---- from the service ----
@@ -99,7 +100,7 @@ class RequestDriver:
 
         Raises QueueFull, ServerDraining or EngineUnavailable; then the request was refused and holds nothing.
         """
-        now = self._around.clock.now()
+        now = self._submitted_at = self._around.clock.now()
         num_choices = len(self._choices)
         try:
             self._permit = self._around.admission.try_acquire(
@@ -251,6 +252,8 @@ class RequestDriver:
         if delta.num_prompt_tokens:
             sink.num_prompt_tokens = delta.num_prompt_tokens
             sink.num_cached_tokens = delta.num_cached_tokens
+            queue_s = self._submitted_at - self.story.received_at + delta.queue_s
+            self.story.queue_s = max(queue_s, self.story.queue_s or 0.0)
 
     def _feed(self, sink: _PromptSink, index: int, choice: ChoiceStream, delta: TokenDelta) -> None:
         num_before = choice.num_tokens

@@ -17,6 +17,8 @@ class Story:
     received_at: float
     started_at: float | None = None
     """The engine's first word of it."""
+    queue_s: float | None = None
+    """From receipt to the engine's first work on it; of the prompt that waited longest."""
     first_token_at: float | None = None
     finish_reason: str | None = None
     """Of the first choice that finished."""
@@ -42,7 +44,7 @@ def describe_end(call: PreparedCall, story: Story, counts: TokenCounts, *, now: 
         num_prompt_tokens=counts.num_prompt,
         num_cached_tokens=counts.num_cached,
         num_completion_tokens=counts.num_completion,
-        queue_s=_since(story.received_at, story.started_at),
+        queue_s=story.queue_s,
         first_token_s=_since(story.received_at, story.first_token_at),
         is_stream=call.is_stream,
         num_retries=call.context.num_retries,

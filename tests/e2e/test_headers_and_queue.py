@@ -42,3 +42,14 @@ def test_tracing_headers_change_nothing(server: ServerThread) -> None:
     assert answer.status == 200
     assert answer.headers["x-request-id"] == "mine-1"
     assert answer.headers["tidegate-contract"] == "1.0"
+
+
+def test_the_time_in_the_queue_ends_where_the_prefill_begins() -> None:
+    script = {"pieces": ["61"], "queue_delay_s": 0.1, "prefill_delay_s": 0.2}
+    with ServerThread("scripted") as running:
+        body = {"model": "scripted", "prompt": "a", "x_script": script}
+        assert request(running.port, "POST", "/v1/completions", body).status == 200
+        text = request(running.admin_port, "GET", "/metrics").body.decode()
+    sums = {line.split(" ")[0]: float(line.split(" ")[1]) for line in text.splitlines() if "_seconds_sum" in line}
+    queue_s, first_s = sums["tidegate_queue_time_seconds_sum"], sums["tidegate_time_to_first_token_seconds_sum"]
+    assert 0.1 <= queue_s <= first_s - 0.2
