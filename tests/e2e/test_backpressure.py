@@ -45,10 +45,13 @@ def stack() -> Iterator[ExitStack]:
         yield stack
 
 
-def stall(server: ServerThread, stack: ExitStack, route: Route = Route.CHAT, **fields: Any) -> RawClient:
-    """A client that asks for a long stream and does not read."""
+def stall(
+    server: ServerThread, stack: ExitStack, route: Route = Route.CHAT, *, pace_s: float = 0.0, **fields: Any
+) -> RawClient:
+    """A client that asks for a long stream and does not read. `pace_s` is the engine's time for a token."""
     client = stack.enter_context(RawClient(server.port, receive_buffer_bytes=BUFFER_BYTES))
-    body = ask(route, SCRIPT, stream=True, stream_options={"include_usage": True}, **fields)
+    script = SCRIPT | {"delays_s": [pace_s]}
+    body = ask(route, script, stream=True, stream_options={"include_usage": True}, **fields)
     client.post(route.value, body, {"X-Request-Id": "stalled"})
     return client
 
@@ -115,9 +118,9 @@ def test_every_choice_of_a_reader_that_comes_back_is_whole(patient: ServerThread
 
 
 def test_a_reader_that_reads_a_little_at_a_time_gets_everything(patient: ServerThread, stack: ExitStack) -> None:
-    """The engine is held and let go many times."""
+    """The engine is held and let go many times; paced, so that it cannot be done before a hold reaches it."""
     before = patient.rest()
-    client = stall(patient, stack)
+    client = stall(patient, stack, pace_s=0.001)
     answer = client.read_head()
     num_holds = 0
     while True:
