@@ -98,13 +98,24 @@ def test_however_far_behind_the_reader_is_the_text_is_whole_and_the_pieces_are_f
         mailbox = Mailbox()
         for index, text in puts:
             mailbox.put(index, [ContentText(text)])
-            assert len(mailbox._items) <= 64
         assert mailbox.num_bytes == sum(len(text) for _, text in puts)
         items = await mailbox.take() or []
         for index in range(4):
             assert text_of(items, index) == "".join(text for at, text in puts if at == index)
         assert len(items) <= 4
         assert mailbox.num_bytes == 0
+
+    run(main())
+
+
+def test_a_reader_that_never_comes_costs_a_bounded_number_of_pieces() -> None:
+    async def main() -> None:
+        mailbox = Mailbox()
+        for number in range(10_000):
+            mailbox.put(number % 4, [ContentText("ab")])
+            assert len(mailbox._items) <= 64
+        assert mailbox.num_bytes == 20_000
+        assert await mailbox.take() == [(index, ContentText("ab" * 2_500)) for index in range(4)]
 
     run(main())
 
