@@ -39,16 +39,18 @@ def server_rate(server: ServerProcess, batch: int, num_tokens: int, salt: int) -
             "ignore_eos": True,
             "temperature": 0,
         }
-        requests.append(http_request("/v1/completions", body | {"stream": True, "return_token_ids": True}))
+        requests.append(http_request("/v1/completions", body | {"stream": True}))
     arrivals = read_arrivals(open_streams(server.port, requests))
     begin = max(times[0] for times in arrivals)
     end = min(times[-1] for times in arrivals)
+    # A chunk is a token but for the few that are part of a character; each stream's number of tokens is known.
+    tokens_per_chunk = batch * num_tokens / sum(len(times) for times in arrivals)
     count = sum(begin < at <= end for times in arrivals for at in times)
-    return count / (end - begin)
+    return count * tokens_per_chunk / (end - begin)
 
 
 def read_arrivals(sockets: list[socket.socket]) -> list[list[float]]:
-    """Returns when each token of each stream came."""
+    """Returns when each chunk of text of each stream came."""
     arrivals: dict[socket.socket, list[float]] = {sock: [] for sock in sockets}
     selector = selectors.DefaultSelector()
     for sock in sockets:
@@ -58,7 +60,7 @@ def read_arrivals(sockets: list[socket.socket]) -> list[list[float]]:
             sock = key.fileobj
             assert isinstance(sock, socket.socket)
             data = sock.recv(1 << 16)
-            arrivals[sock] += [time.perf_counter()] * data.count(b'"token_ids":[')
+            arrivals[sock] += [time.perf_counter()] * data.count(b'"finish_reason":null')
             if not data or b"[DONE]" in data:
                 selector.unregister(sock)
                 sock.close()
