@@ -38,7 +38,15 @@ def server() -> Iterator[ServerProcess]:
 
 def worker_ids(server: ServerProcess) -> list[int]:
     children = psutil.Process(server.process_id).children()
-    return [child.pid for child in children if "tidegate.cli.worker" in child.cmdline()]
+    return [child.pid for child in children if is_worker(child)]
+
+
+def is_worker(process: psutil.Process) -> bool:
+    """False for one that has ended, reaped or not."""
+    try:
+        return "tidegate.cli.worker" in process.cmdline()
+    except psutil.NoSuchProcess:
+        return False
 
 
 def metric(server: ServerProcess, name: str) -> float:

@@ -29,6 +29,7 @@ class Program:
 
     def __init__(self, folder: Path, *more: str, backend: str = "scripted", options: str = "{}") -> None:
         self.path = folder / "e.sock"
+        self._socks: list[socket.socket] = []
         self.process = subprocess.Popen(
             [
                 *(sys.executable, "-P", "-m", "tidegate.engine_process", "--socket", str(self.path)),
@@ -50,8 +51,16 @@ class Program:
     def dial(self) -> socket.socket:
         sock = socket.socket(socket.AF_UNIX)
         sock.settimeout(PATIENCE_S)
+        self._socks.append(sock)
         sock.connect(str(self.path))
         return sock
+
+    def close(self) -> None:
+        """Kills the engine and closes every connection to it, also after a test that failed."""
+        self.process.kill()
+        self.process.communicate()
+        for sock in self._socks:
+            sock.close()
 
     def wait(self) -> tuple[int, list[dict[str, object]]]:
         """Returns the exit code and the log lines not read yet."""
@@ -70,8 +79,7 @@ def program(folder: Path) -> Iterator[Program]:
     it = Program(folder)
     it.wait_ready()
     yield it
-    it.process.kill()
-    it.process.communicate()
+    it.close()
 
 
 def endless(request_id: str) -> AddRequest:

@@ -195,6 +195,14 @@ def test_gauges_that_move_without_a_step_are_told_to_everybody(tmp_path: Path) -
         other.close()
 
 
+def test_a_server_that_joins_an_engine_at_rest_hears_its_gauges(tmp_path: Path) -> None:
+    with running(tmp_path, ShortLivedCore(list)) as it:
+        reports(it.sock, until=lambda report: isinstance(report, StepOutputs))
+        other = it.dial()
+        reports(other, until=lambda report: isinstance(report, StepOutputs))
+        other.close()
+
+
 @pytest.mark.parametrize(
     "data", [b"\xff\xff\xff\xff", b"\x01\0\0\0\xc1", encode_frame(Pong(1, EngineGauges())), encode_frame(REQUEST) * 2]
 )

@@ -116,6 +116,7 @@ class StepLoop:
             sock.close()
             return
         self._num_accepted += 1
+        self._is_settled = False  # an engine at rest tells the newcomer its gauges too
         connection = Connection(sock, self._num_accepted, MAX_UNSENT_BYTES)
         self._connections[connection.client] = connection
         self._selector.register(sock, selectors.EVENT_READ, connection)
