@@ -8,7 +8,11 @@ ServeError
     InvalidApiKey, ModelNotAllowed, RouteNotAllowed
     ModelNotFound, RouteNotFound, MethodNotAllowed
     SlowRequest, BodyTooLarge, UriTooLong, UnsupportedMediaType, HeadersTooLarge
+    IdempotencyKeyReuse        the key names another operation
+    DeadlineUnreachable        the caller's time is too short for what is asked
   CapacityFault                not now; a retry may help
+    RateLimited                the caller's own limit
+    IdempotencyKeyInUse        the first request of that name still runs
     QueueFull, NoCapacity, EngineUnavailable, ServerDraining
   ExecutionFault               accepted, then failed
     DeadlineExceeded, EngineLost, EngineRefused
@@ -125,12 +129,46 @@ class HeadersTooLarge(ClientFault):
     """The header block is too large."""
 
 
+class IdempotencyKeyReuse(ClientFault):
+    """The idempotency key was used for another request."""
+
+
+class DeadlineUnreachable(ClientFault):
+    """The first token cannot come within the caller's time: refused before any work."""
+
+
 class CapacityFault(ServeError):
     """Not now; a retry may help. `retry_after_s` is a whole number from 1 to 120."""
 
     def __init__(self, message: str, *, retry_after_s: int = 1, limit: LimitFact | None = None) -> None:
         super().__init__(message, limit=limit)
         self.retry_after_s = retry_after_s
+
+
+@dataclass(frozen=True, slots=True)
+class RateFacts:
+    """What a key with quotas has left; None where the key has no such quota. `reset` counts seconds to a full quota."""
+
+    limit_requests: int | None = None
+    remaining_requests: int | None = None
+    reset_requests_s: float | None = None
+    limit_tokens: int | None = None
+    remaining_tokens: int | None = None
+    reset_tokens_s: float | None = None
+
+
+class RateLimited(CapacityFault):
+    """The key's own quota is used up. `limit.name` is `concurrency`, `requests_per_minute` or `tokens_per_minute`."""
+
+    def __init__(
+        self, message: str, *, retry_after_s: int = 1, limit: LimitFact | None = None, rate: RateFacts | None = None
+    ) -> None:
+        super().__init__(message, retry_after_s=retry_after_s, limit=limit)
+        self.rate = rate
+
+
+class IdempotencyKeyInUse(CapacityFault):
+    """The first request with this idempotency key has not ended."""
 
 
 class QueueFull(CapacityFault):

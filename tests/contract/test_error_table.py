@@ -43,9 +43,11 @@ PROMISED = [
     (414, "invalid_request_error", "uri_too_long", "false"),
     (415, "invalid_request_error", "unsupported_media_type", "false"),
     (431, "invalid_request_error", "headers_too_large", "false"),
-    (429, "rate_limit_error", "queue_full", "true"),
+    (409, "idempotency_error", "idempotency_key_in_use", "true"),
+    (422, "idempotency_error", "idempotency_key_reuse", "false"),
+    (429, "rate_limit_error", "queue_full rate_limit_exceeded", "true"),
     (503, "overloaded_error", "no_capacity engine_unavailable server_draining", "true"),
-    (504, "timeout_error", "deadline_exceeded", "false"),
+    (504, "timeout_error", "deadline_exceeded deadline_unreachable", "false"),
     (502, "server_error", "engine_lost engine_refused", "true"),
     (500, "server_error", "internal_error", "false"),
 ]

@@ -34,6 +34,8 @@ EXPECTED_BY_REPLY = {
 }
 EXPECTED_ALWAYS = {Event.EXPIRE, Event.DISCONNECT}
 EXPECTED_BY_PAIR = {
+    (Work.RECEIVED, Reply.UNSENT): {Event.SEND_HEAD},
+    (Work.ADMITTED, Reply.UNSENT): {Event.SEND_HEAD},
     (Work.RUNNING, Reply.UNSENT): {Event.SEND_HEAD},
     (Work.STOPPED, Reply.UNSENT): {Event.SEND_HEAD, Event.SEND_WHOLE},
     (Work.FINISHED, Reply.UNSENT): {Event.SEND_HEAD, Event.SEND_WHOLE},
@@ -90,12 +92,11 @@ def missing_inputs(tables: Tables) -> list[object]:
 
 
 def false_promises(tables: Tables) -> list[object]:
-    """A success without the whole result, or a head for what the engine has not taken."""
+    """A success without the whole result, or a head for what has failed."""
     return [
         (work, reply)
         for work, reply in reachable(tables)
-        if (reply is Reply.SENT and work not in {Work.STOPPED, Work.FINISHED})
-        or (reply is Reply.STREAMING and work in {Work.RECEIVED, Work.ADMITTED})
+        if reply is Reply.SENT and work not in {Work.STOPPED, Work.FINISHED}
     ] + [
         (pair, event)
         for pair, row in edges(tables).items()
@@ -105,16 +106,16 @@ def false_promises(tables: Tables) -> list[object]:
 
 
 def unbalanced_effects(tables: Tables) -> list[object]:
-    """Walks pairs together with the effects so far: each at most once, permits and aborts balanced at the end."""
+    """Walks pairs together with the effects so far: each at most once, places and aborts balanced at the end."""
     graph = edges(tables)
-    start = (START, frozenset[Effect](), False)
+    start = (START, frozenset[Effect]())
     seen, todo, wrong = {start}, [start], []
     while todo:
-        pair, done, is_admitted = todo.pop()
+        pair, done = todo.pop()
         for event, new, effects in graph[pair]:
             if len(set(effects)) < len(effects) or done & set(effects):
                 wrong.append((pair, event, effects))
-            node = (new, done | set(effects), is_admitted or event is Event.ADMIT)
+            node = (new, done | set(effects))
             wrong += list(wrong_balance(*node, effects))
             if node not in seen:
                 seen.add(node)
@@ -122,10 +123,10 @@ def unbalanced_effects(tables: Tables) -> list[object]:
     return wrong
 
 
-def wrong_balance(pair: Pair, done: frozenset[Effect], is_admitted: bool, last: tuple[Effect, ...]) -> Iterator[object]:
+def wrong_balance(pair: Pair, done: frozenset[Effect], last: tuple[Effect, ...]) -> Iterator[object]:
     work, reply = pair
-    if (Effect.RELEASE_PERMIT in done) != (is_admitted and work in WORK_ENDED):
-        yield pair, "permit"
+    if (Effect.LEAVE_GATE in done) != (work in WORK_ENDED):
+        yield pair, "place"
     has_aborted = Effect.ABORT_ENGINE in done
     if has_aborted if work in NEVER_ABORTED else work in BEING_ABORTED and not has_aborted:
         yield pair, "abort"
@@ -154,7 +155,6 @@ def test_the_tables_keep_every_invariant(invariant: Callable[[Tables], list[obje
 def test_the_reachable_pairs_are_these() -> None:
     pairs = reachable(TABLES)
     unreachable = {
-        *((work, Reply.STREAMING) for work in (Work.RECEIVED, Work.ADMITTED)),
         *((work, reply) for work in (Work.RECEIVED, Work.ADMITTED, Work.RUNNING) for reply in REPLY_ENDED),
         *((work, Reply.SENT) for work in (Work.ABORTING, Work.FAILED, Work.ABORTED)),
     }

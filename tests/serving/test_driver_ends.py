@@ -21,6 +21,7 @@ from tidegate.observability.observer import NullObserver, RequestEnded
 from tidegate.serving.choice import ChoicePlan
 from tidegate.serving.driven_stream import DrivenStream
 from tidegate.serving.driver import RequestDriver, Surroundings
+from tidegate.serving.local_gate import LocalGate
 from tidegate.serving.prepared import CallContext, PreparedCall, PreparedPrompt
 from tidegate.testing.manual_clock import ManualClock
 from tidegate.testing.requests import make_request
@@ -122,9 +123,8 @@ class Bench:
     def build(self) -> "Bench":
         clock: Clock = ManualClock()
         self.admission = AdmissionController(AdmissionLimits(self.max_sequences, 0, 100), self.drain)
-        around = Surroundings(
-            self.engine, self.admission, self.drain, self.ledger, clock, self.unsent_bytes, self.faults.append
-        )
+        gate = LocalGate(self.admission, clock)
+        around = Surroundings(self.engine, gate, self.drain, self.ledger, clock, self.unsent_bytes, self.faults.append)
         plan = ChoicePlan(self.vocabulary, stop_strings=("stop",))
         prompts = [
             PreparedPrompt(make_request(f"r{i}", "hi", num_choices=self.num_choices), plan, [104, 105])
@@ -142,6 +142,12 @@ class Bench:
         assert self.admission.statistics().num_requests == 0
         assert self.faults == []
         self.admission.check_integrity()
+
+
+def start_refused(bench: Bench, kind: type[ServeError]) -> None:
+    bench.driver.start()
+    assert isinstance(bench.driver.error, kind)
+    bench.driver.note_sent(Event.SEND_ERROR, 503)
 
 
 async def read_stream(bench: Bench) -> tuple[bytes, ServeError | None]:
@@ -309,8 +315,7 @@ def test_a_batch_that_the_engine_takes_in_part_is_given_back_whole(num_taken: in
     async def scene() -> None:
         refusal = EngineUnavailable("starting", retry_after_s=1)
         bench = Bench(num_prompts=3, engine=ObedientEngine(refusal, num_taken)).build()
-        with pytest.raises(EngineUnavailable):
-            bench.driver.start()
+        start_refused(bench, EngineUnavailable)
         assert {request_id for request_id, _ in bench.engine.aborts} >= set(bench.engine.sinks)
         for request_id in bench.engine.sinks:
             bench.engine.say("", EngineFinish.ABORTED, request_id=request_id)
@@ -325,8 +330,7 @@ def test_a_request_that_finds_no_place_is_refused_and_never_ended() -> None:
     async def scene() -> None:
         bench = Bench(max_sequences=1).build()
         bench.admission.try_acquire("another", 1, 1, 0.0)
-        with pytest.raises(QueueFull):
-            bench.driver.start()
+        start_refused(bench, QueueFull)
         assert (bench.ledger.refused, bench.ledger.ended) == ([("/v1/x", 429, "queue_full")], [])
         assert (bench.settled, bench.engine.sinks) == ([bench.driver], {})
         assert bench.admission.statistics().num_requests == 1
@@ -338,8 +342,7 @@ def test_a_request_that_comes_in_a_drain_is_refused() -> None:
     async def scene() -> None:
         bench = Bench().build()
         bench.drain.apply(DrainEvent.BEGIN)
-        with pytest.raises(ServerDraining):
-            bench.driver.start()
+        start_refused(bench, ServerDraining)
         assert (bench.ledger.refused, bench.ledger.ended) == ([("/v1/x", 503, "server_draining")], [])
 
     run(scene)

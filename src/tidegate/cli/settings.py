@@ -21,7 +21,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     host: Annotated[str, _text("address of the public listener")] = "127.0.0.1"
     port: Annotated[int, _number("port of the public listener; 0 takes a free one", ge=0, le=65535)] = 8000
-    admin_host: Annotated[str, _text("address of the admin listener; loopback only")] = "127.0.0.1"
+    admin_host: Annotated[str, _text("address of the admin listener")] = "127.0.0.1"
     admin_port: Annotated[int, _number("port of the admin listener; 0 takes a free one", ge=0, le=65535)] = 9464
     workers: Annotated[int, _number("server processes that share the port and the engine", ge=1, le=64)] = 1
     http: Annotated[Literal["granian", "uvicorn"], _text("HTTP server that carries the application")] = "granian"
@@ -33,9 +33,52 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unsent_bytes: Annotated[int, _number("unsent text of a reply at which the engine is held", ge=1024)] = 262_144
     body_timeout_s: Annotated[float, _number("how long a request body may take to arrive", ge=0.001)] = 30.0
     drain_timeout_s: Annotated[float, _number("how long running requests may go on after SIGTERM", ge=0)] = 60.0
+    state_dir: Annotated[str | None, _text("folder for keys and answers; ~/.local/state/tidegate if absent")] = None
     send_buffer_bytes: Annotated[int | None, _text("SO_SNDBUF of accepted sockets; the system's own when absent")] = (
         None
     )
+
+
+class AuthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who may call. Keys are made with `tidegate keys create`; once one exists, every route needs one."""
+
+    keys_file: Annotated[str | None, _text("SQLite file with digests of keys; in the state folder if absent")] = None
+    no_auth: Annotated[bool, _text("serve without keys on an address that others can reach")] = False
+    admin_token_file: Annotated[str | None, _text("file with the credential of the admin listener")] = None
+    open_metrics: Annotated[bool, _text("whether /metrics needs no credential")] = True
+
+
+class TlsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """TLS of the public listener; both files or none. They are read again when they change."""
+
+    certificate_file: Annotated[str | None, _text("PEM file with the certificate and its chain")] = None
+    key_file: Annotated[str | None, _text("PEM file with the private key")] = None
+
+
+class CorsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Browsers of other origins. Off until an origin is named."""
+
+    origins: Annotated[tuple[str, ...], _text("origins that may call, such as https://app.example; * for all")] = ()
+    max_age_s: Annotated[int, _number("how long a browser may remember a preflight answer", ge=0, le=86400)] = 600
+
+
+class DeadlineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Time that a request may take at most; callers may ask for less (CONTRACT.md section 11)."""
+
+    max_ms: Annotated[Annotated[int, Meta(ge=1)] | None, _text("whole request")] = None
+    first_token_ms: Annotated[Annotated[int, Meta(ge=1)] | None, _text("first token")] = None
+
+
+class IdempotencySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The ledger of idempotency keys (CONTRACT.md section 10)."""
+
+    store: Annotated[Literal["sqlite", "redis", "off"], _text("where answers are recorded")] = "sqlite"
+    file: Annotated[str | None, _text("SQLite file; in the state folder if absent")] = None
+    redis_url: Annotated[str | None, _text("such as redis://127.0.0.1:6379/0; with store redis")] = None
+    retention_s: Annotated[int, _number("how long an answer is replayed", ge=1)] = 86_400
+    max_entries: Annotated[int, _number("keys that are remembered at once", ge=1)] = 100_000
+    max_bytes: Annotated[int, _number("size of all recorded answers", ge=1024)] = 1_073_741_824
+    max_answer_bytes: Annotated[int, _number("size of one recorded answer", ge=1024)] = 16_777_216
 
 
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,6 +101,7 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The engine process."""
 
     kind: Annotated[Literal["llama", "scripted", "simulated"], _text("what generates tokens")] = "llama"
+    stall_timeout_s: Annotated[float, _number("an engine that makes no step for so long is restarted", ge=0.1)] = 60.0
     max_sequences: Annotated[int, _number("sequences that run at once; llama.cpp takes at most 256", ge=1, le=4096)] = (
         32
     )
@@ -91,6 +135,8 @@ class AdmissionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
     queue_depth: Annotated[int, _number("choices that may wait beyond those that run", ge=0)] = 256
     queued_tokens: Annotated[int, _number("prompt tokens that may wait for their first output", ge=1)] = 1_048_576
+    queue_deadline_ms: Annotated[int, _number("longest wait for a permit; then 503 no_capacity", ge=1)] = 30_000
+    kv_overcommit: Annotated[float, _number("peak KV blocks of running requests over all blocks", ge=1)] = 4.0
     queue_full_status: Annotated[Literal[429, 503], _text("HTTP status of a full queue")] = 429
 
 
@@ -98,6 +144,7 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Bounds on one request, by their published names (CONTRACT.md section 12)."""
 
     body_bytes: Annotated[int, _number("bytes of a request body", ge=1024)] = 32 * 1024 * 1024
+    pending_body_bytes: Annotated[int, _number("bytes of all bodies that are being read", ge=1024)] = 512 * 1024 * 1024
     json_depth: Annotated[int, _number("nesting of a request body", ge=4, le=512)] = 128
     messages: Annotated[int, _number("messages of a chat", ge=1)] = 4096
     prompts: Annotated[int, _number("prompts of a completion", ge=1)] = 256
@@ -115,6 +162,7 @@ class ApiSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is written to standard error. Never prompts, never keys."""
 
+    access: Annotated[bool, _text("one line for each request")] = True
     level: Annotated[Literal["debug", "info", "warning", "error"], _text("least important line that is written")] = (
         "info"
     )
@@ -127,9 +175,14 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All sections of `tidegate.toml`."""
 
     server: ServerSettings = ServerSettings()
+    auth: AuthSettings = AuthSettings()
+    tls: TlsSettings = TlsSettings()
+    cors: CorsSettings = CorsSettings()
     model: ModelSettings = ModelSettings()
     engine: EngineSettings = EngineSettings()
     admission: AdmissionSettings = AdmissionSettings()
+    deadlines: DeadlineSettings = DeadlineSettings()
+    idempotency: IdempotencySettings = IdempotencySettings()
     limits: LimitSettings = LimitSettings()
     api: ApiSettings = ApiSettings()
     log: LogSettings = LogSettings()

@@ -30,6 +30,7 @@ from tidegate.observability.metrics import MetricsObserver
 from tidegate.observability.observer import EngineChanged, Observer
 from tidegate.serving.admin import AdminView
 from tidegate.serving.driver import Surroundings
+from tidegate.serving.local_gate import LocalGate
 from tidegate.serving.service import Service, ServiceSettings
 from tidegate.system import SystemClock, entropy
 
@@ -93,7 +94,7 @@ def build_parts(
     observer = CompositeObserver([metrics, LogObserver(logger)])
     _report_engine(engine, observer, drain)
     surroundings = Surroundings(
-        engine, admission, drain, observer, clock, settings.server.unsent_bytes, on_fault=_log_fault
+        engine, LocalGate(admission, clock), drain, observer, clock, settings.server.unsent_bytes, on_fault=_log_fault
     )
     service_settings = ServiceSettings(settings.server.status_hold_s, UnknownFieldPolicy(settings.api.unknown_fields))
     service = Service(loaded.served, surroundings, service_settings, entropy)

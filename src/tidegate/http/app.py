@@ -25,16 +25,18 @@ from tidegate.http.settings import HttpSettings
 from tidegate.http.stream_watch import StreamWatch
 from tidegate.http.write_error import write_error
 from tidegate.http.write_whole import write_allowed
+from tidegate.lifecycle.principal import ANONYMOUS, Principal
 from tidegate.observability.observer import NullObserver, Observer
 
 _log = logging.getLogger(__name__)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
-Authorise = Callable[[RequestHead], None]
+Authorise = Callable[[RequestHead], Principal]
 
 
-def allow_everyone(head: RequestHead) -> None:
+def allow_everyone(_head: RequestHead) -> Principal:
     """The rule while no keys are configured."""
+    return ANONYMOUS
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ class HttpApp:
         head = exchange.head
         check_head(head, self._settings)
         if head.path not in self._open_paths:
-            self._ports.authorise(head)
+            exchange.principal = self._ports.authorise(head)
         match = self.router.locate(head.method, head.path)
         exchange.argument = match.argument or ""
         if match.handler is None:

@@ -11,6 +11,7 @@ from tidegate.contract import headers as names
 from tidegate.http.asgi import Receive, Send
 from tidegate.http.disconnect import DisconnectWatch
 from tidegate.http.request_head import RequestHead
+from tidegate.lifecycle.principal import ANONYMOUS, Principal
 
 _CONTRACT = (names.CONTRACT.lower().encode(), names.CONTRACT_VERSION.encode())
 _REQUEST_ID = names.REQUEST_ID.lower().encode()
@@ -37,6 +38,7 @@ class Exchange:
         self.received_at = received_at
         self.route = ""
         self.argument = ""
+        self.principal: Principal = ANONYMOUS
         self.is_body_read = not head.has_body
         self.is_cut_off = False
         """Whether the rest of the body is not worth waiting for: the connection has to end with the answer."""

@@ -66,6 +66,7 @@ async def _call(exchange: Exchange, answer: Answer, settings: HttpSettings, watc
         received_at=exchange.received_at,
         body=body,
         headers=exchange.head.headers,
+        principal=exchange.principal,
     )
     exchange.watch_disconnect()
     reply = await answer(call)

@@ -8,8 +8,8 @@ class Effect(Enum):
 
     ABORT_ENGINE = "abort_engine"
     """Tell the engine to let go of the whole request."""
-    RELEASE_PERMIT = "release_permit"
-    """The engine holds nothing of this request any more: give the permit back."""
+    LEAVE_GATE = "leave_gate"
+    """The engine holds nothing of this request any more: give back the permit, or the place in the queue."""
     REPLY_ERROR_STATUS = "reply_error_status"
     """Answer with an error status, then apply SEND_ERROR."""
     REPLY_ERROR_EVENT = "reply_error_event"

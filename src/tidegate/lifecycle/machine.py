@@ -4,9 +4,9 @@ Decides which events are legal, what state follows, and what the driver has to d
 `transitions.py`, compiled once into one table over pairs of states: an event costs one look-up.
 
 Effects: entering STOPPED or ABORTING asks for ABORT_ENGINE (only RUNNING leads there, and the two exclude each other,
-so the engine is told once). Ended work gives its permit back, if it ever had one. FAILED or ABORTING while the reply
-is open asks for an error, as a status while nothing was sent, as an event after the head. When both sides have ended:
-SETTLE.
+so the engine is told once). Ended work gives back its permit, or its place in the queue. FAILED or ABORTING while the
+reply is open asks for an error, as a status while nothing was sent, as an event after the head. When both sides have
+ended: SETTLE.
 
 A stop comes from the text side and does not wait for the client: that is why STOPPED exists. A choice among several
 that ends alone is counted by the driver and does not move this machine. Text that came before a failure may still
@@ -22,7 +22,7 @@ from tidegate.errors import InternalError
 from tidegate.lifecycle import transitions
 from tidegate.lifecycle.effects import Effect
 from tidegate.lifecycle.events import Event
-from tidegate.lifecycle.states import PERMIT_HELD, REPLY_ENDED, WORK_ENDED, Reply, Work
+from tidegate.lifecycle.states import PLACE_HELD, REPLY_ENDED, WORK_ENDED, Reply, Work
 
 Pair = tuple[Work, Reply]
 Step = tuple[int, tuple[Effect, ...]]
@@ -64,8 +64,8 @@ def _effects_between(old: Pair, new: Pair) -> tuple[Effect, ...]:
     if work is not old_work:
         if work in (Work.STOPPED, Work.ABORTING):
             effects.append(Effect.ABORT_ENGINE)
-        if work in WORK_ENDED and old_work in PERMIT_HELD:
-            effects.append(Effect.RELEASE_PERMIT)
+        if work in WORK_ENDED and old_work in PLACE_HELD:
+            effects.append(Effect.LEAVE_GATE)
         if work in (Work.FAILED, Work.ABORTING):
             if reply is Reply.UNSENT:
                 effects.append(Effect.REPLY_ERROR_STATUS)

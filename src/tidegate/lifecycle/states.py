@@ -7,7 +7,7 @@ class Work(IntEnum):
     """What the engine does for us."""
 
     RECEIVED = 0
-    """Known, not admitted: no permit is held."""
+    """Known, not admitted: it waits for a permit."""
     ADMITTED = 1
     """A permit is held; the engine does not know of it."""
     RUNNING = 2
@@ -36,5 +36,5 @@ class Reply(IntEnum):
 
 WORK_ENDED = frozenset({Work.FINISHED, Work.FAILED, Work.ABORTED})
 REPLY_ENDED = frozenset({Reply.SENT, Reply.SENT_ERROR, Reply.ABANDONED})
-PERMIT_HELD = frozenset({Work.ADMITTED, Work.RUNNING, Work.STOPPED, Work.ABORTING})
-"""The engine owns blocks until it says otherwise, so a permit is held through STOPPED and ABORTING."""
+PLACE_HELD = frozenset({Work.RECEIVED, Work.ADMITTED, Work.RUNNING, Work.STOPPED, Work.ABORTING})
+"""A place in the queue, then a permit, through STOPPED and ABORTING: the engine owns blocks until it says otherwise."""

@@ -75,7 +75,8 @@ JOINT: dict[tuple[Work, Reply], Work] = {
 }
 
 SENDABLE: dict[Event, frozenset[Work]] = {
-    Event.SEND_HEAD: frozenset({Work.RUNNING, Work.STOPPED, Work.FINISHED}),
+    # A request may wait in the queue for longer than its status may be held.
+    Event.SEND_HEAD: frozenset({Work.RECEIVED, Work.ADMITTED, Work.RUNNING, Work.STOPPED, Work.FINISHED}),
     Event.SEND_WHOLE: frozenset({Work.STOPPED, Work.FINISHED}),
     Event.SEND_DONE: frozenset({Work.STOPPED, Work.FINISHED}),
 }

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from tidegate.lifecycle.principal import ANONYMOUS, Principal
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -16,6 +18,7 @@ class Call:
     received_at: float
     body: bytes
     headers: dict[str, str] = field(default_factory=dict)
+    principal: Principal = ANONYMOUS
 
     @property
     def num_retries(self) -> int:

@@ -15,18 +15,19 @@ from dataclasses import dataclass
 from tidegate.clock import Clock
 from tidegate.contract.error_table import row_of
 from tidegate.engine.port import Engine
-from tidegate.errors import EngineRefused, InternalError, ServeError
+from tidegate.errors import EngineRefused, InternalError, RateFacts, ServeError
 from tidegate.inference.output import TokenDelta, TokenLogprob
-from tidegate.lifecycle.admission import AdmissionController, Permit
 from tidegate.lifecycle.drain import Drain
 from tidegate.lifecycle.effects import Effect
 from tidegate.lifecycle.events import Event
 from tidegate.lifecycle.machine import RequestMachine
 from tidegate.lifecycle.states import Reply
+from tidegate.lifecycle.ticket import Ticket
 from tidegate.observability.observer import Observer
 from tidegate.serving.choice import ChoiceStream
 from tidegate.serving.echo import PromptEcho, needs_echo
 from tidegate.serving.ending import Story, describe_end
+from tidegate.serving.gate import Gate
 from tidegate.serving.mailbox import IndexedEvent, Mailbox
 from tidegate.serving.prepared import PreparedCall, PreparedPrompt
 from tidegate.serving.usage import TokenCounts
@@ -39,7 +40,7 @@ class Surroundings:
     """What all drivers of a server share."""
 
     engine: Engine
-    admission: AdmissionController
+    gate: Gate
     drain: Drain
     observer: Observer
     clock: Clock
@@ -79,7 +80,8 @@ class RequestDriver:
         self.story = Story(call.context.received_at)
         self._around = surroundings
         self._on_settled = on_settled
-        self._permit: Permit | None = None
+        self.rate: RateFacts | None = None
+        """What the caller's key has left, where it has quotas."""
         self.mailbox = Mailbox()
         self._status: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         n = call.num_choices
@@ -96,19 +98,29 @@ class RequestDriver:
     # ---- from the service ----
 
     def start(self) -> None:
-        """Takes a permit and hands all prompts to the engine.
+        """Asks the gate for entry. What follows is decided in `admit` and `refuse`."""
+        self._around.gate.enter(self._ticket(), self)
 
-        Raises QueueFull, ServerDraining or EngineUnavailable; then the request was refused and holds nothing.
-        """
-        now = self._submitted_at = self._around.clock.now()
-        num_choices = len(self._choices)
-        try:
-            self._permit = self._around.admission.try_acquire(
-                self.call.context.request_id, num_choices, self.call.num_prompt_tokens, now
-            )
-        except ServeError as error:
-            self._end_unsubmitted(Event.REFUSE, error)
-            raise
+    def _ticket(self) -> Ticket:
+        call = self.call
+        return Ticket(
+            ticket_id=call.context.request_id,
+            key_id=call.context.principal.key_id,
+            num_choices=len(self._choices),
+            num_prompt_tokens=call.num_prompt_tokens,
+            num_output_tokens=sum(p.request.stop.max_tokens * p.request.num_choices for p in call.prompts),
+            num_blocks=call.num_peak_blocks,
+            received_at=call.context.received_at,
+            priority=call.prompts[0].request.priority,
+            quotas=call.context.principal.quotas,
+        )
+
+    # ---- from the gate ----
+
+    def admit(self, rate: RateFacts | None) -> None:
+        """Hands all prompts to the engine."""
+        self.rate = rate
+        self._submitted_at = self._around.clock.now()
         self._apply(Event.ADMIT)
         try:
             for prompt, sink in zip(self.call.prompts, self._sinks, strict=True):
@@ -116,9 +128,13 @@ class RequestDriver:
         except ServeError as error:
             self._abort_engine()
             self._end_unsubmitted(Event.FAIL, error)
-            raise
+            return
         self._is_submitted = True
         self._apply(Event.SUBMIT)
+
+    def refuse(self, error: ServeError) -> None:
+        """The request may not enter: its client is told why."""
+        self._end_unsubmitted(Event.REFUSE, error)
 
     def _end_unsubmitted(self, event: Event, error: ServeError) -> None:
         """Prompts that the engine had taken already have been aborted: whatever still comes of them is not ours."""
@@ -127,7 +143,6 @@ class RequestDriver:
         for sink in self._sinks:
             sink.is_open = [False] * len(sink.is_open)
         self._apply(event)
-        self._apply(Event.SEND_ERROR)
 
     async def wait_status(self, hold_s: float) -> None:
         """Waits for the first output, the failure or the end of the request, at most `hold_s` seconds."""
@@ -247,8 +262,7 @@ class RequestDriver:
         """The first output of a prompt: it no longer waits, and the engine's own counts are known."""
         if self.story.started_at is None:
             self.story.started_at = self._around.clock.now()
-            if self._permit is not None:
-                self._around.admission.note_started(self._permit)
+            self._around.gate.note_started(self.call.context.request_id)
         if delta.num_prompt_tokens:
             sink.num_prompt_tokens = delta.num_prompt_tokens
             sink.num_cached_tokens = delta.num_cached_tokens
@@ -332,9 +346,9 @@ class RequestDriver:
         match effect:
             case Effect.ABORT_ENGINE:
                 self._abort_engine()
-            case Effect.RELEASE_PERMIT:
-                if self._permit is not None:
-                    self._around.admission.release(self._permit)
+            case Effect.LEAVE_GATE:
+                counts = self.counts
+                self._around.gate.leave(self.call.context.request_id, counts.num_prompt + counts.num_completion)
             case Effect.REPLY_ERROR_STATUS | Effect.REPLY_ERROR_EVENT:
                 self.mailbox.close()
                 self._settle_status()

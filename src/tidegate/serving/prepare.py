@@ -84,6 +84,7 @@ class Preparation:
             created=int(self.clock.wall()),
             num_retries=call.num_retries,
             priority=priority_of(call.headers),
+            principal=call.principal,
         )
 
     def fingerprint(self) -> str:

@@ -43,6 +43,7 @@ def prepare_completion(call: Call, preparation: Preparation) -> PreparedCall:
         want_token_ids=bool(request.return_token_ids),
         want_prompt_logprobs=counts.returns_prompt,
         ignored_fields=ignored,
+        block_tokens=preparation.info.block_tokens,
     )
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from tidegate.inference.request import InferenceRequest
+from tidegate.lifecycle.principal import ANONYMOUS, Principal
 from tidegate.serving.choice import ChoicePlan
 
 
@@ -18,6 +19,7 @@ class CallContext:
     num_retries: int = 0
     priority: int = 0
     """What `X-Priority` asks for; the body's field wins."""
+    principal: Principal = ANONYMOUS
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,15 @@ class PreparedCall:
     want_token_ids: bool = False
     want_prompt_logprobs: bool = False
     ignored_fields: tuple[str, ...] = field(default=())
+    block_tokens: int = 16
+    """Tokens in a block of the engine's KV cache."""
 
     @property
     def num_prompt_tokens(self) -> int:
         return sum(len(prompt.token_ids) for prompt in self.prompts)
+
+    @property
+    def num_peak_blocks(self) -> int:
+        """KV blocks that the call holds when every choice has its longest output, and choices share none."""
+        lengths = [len(prompt.token_ids) + prompt.request.stop.max_tokens for prompt in self.prompts]
+        return self.num_choices * sum(-(-length // self.block_tokens) for length in lengths)

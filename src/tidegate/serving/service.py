@@ -87,7 +87,7 @@ class Service:
         return self.is_accepting and self.engine.statistics().is_ready
 
     def admission_statistics(self) -> AdmissionStatistics:
-        return self._around.admission.statistics()
+        return self._around.gate.statistics()
 
     async def chat(self, call: Call) -> Reply:
         prepared = await self._prepare(call, prepare_chat)
