@@ -31,6 +31,7 @@ from tidegate.observability.observer import EngineChanged, Observer
 from tidegate.serving.admin import AdminView
 from tidegate.serving.driver import Surroundings
 from tidegate.serving.local_gate import LocalGate
+from tidegate.serving.prepare import MaxDeadlines
 from tidegate.serving.service import Service, ServiceSettings
 from tidegate.system import SystemClock, entropy
 
@@ -96,7 +97,11 @@ def build_parts(
     surroundings = Surroundings(
         engine, LocalGate(admission, clock), drain, observer, clock, settings.server.unsent_bytes, on_fault=_log_fault
     )
-    service_settings = ServiceSettings(settings.server.status_hold_s, UnknownFieldPolicy(settings.api.unknown_fields))
+    service_settings = ServiceSettings(
+        settings.server.status_hold_s,
+        UnknownFieldPolicy(settings.api.unknown_fields),
+        MaxDeadlines(settings.deadlines.max_ms, settings.deadlines.first_token_ms),
+    )
     service = Service(loaded.served, surroundings, service_settings, entropy)
     admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept))
     ports = AppPorts(observer=observer, clock=clock, entropy=entropy)

@@ -25,15 +25,20 @@ def api_routes(service: Service, settings: HttpSettings, watch: StreamWatch) -> 
 
     def calling(answer: Answer) -> Handler:
         async def handle(exchange: Exchange) -> None:
-            await _call(exchange, answer, settings, watch)
+            check_media_type(exchange.head)
+            slot = await service.claim_slot(exchange.principal, exchange.route)
+            try:
+                await _call(exchange, answer, settings, watch)
+            finally:
+                slot.release()
 
         return handle
 
     async def list_models(exchange: Exchange) -> None:
-        await write_whole(exchange, service.models())
+        await write_whole(exchange, service.models(exchange.principal))
 
     async def show_model(exchange: Exchange) -> None:
-        await write_whole(exchange, service.model(exchange.argument))
+        await write_whole(exchange, service.model(exchange.argument, exchange.principal))
 
     async def tell_health(exchange: Exchange) -> None:
         if not service.is_ready():
@@ -58,7 +63,6 @@ async def tell_alive(exchange: Exchange) -> None:
 
 
 async def _call(exchange: Exchange, answer: Answer, settings: HttpSettings, watch: StreamWatch) -> None:
-    check_media_type(exchange.head)
     body = await read_body(exchange, settings)
     call = Call(
         route=exchange.route,

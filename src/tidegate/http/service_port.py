@@ -2,7 +2,9 @@
 
 from typing import Protocol
 
+from tidegate.lifecycle.principal import Principal
 from tidegate.serving.call import Call
+from tidegate.serving.gate import KeySlot
 from tidegate.serving.reply import Reply, WholeReply
 
 
@@ -13,6 +15,10 @@ class Service(Protocol):
     holds for the call is aborted before the cancellation leaves the method.
     """
 
+    async def claim_slot(self, principal: Principal, route: str) -> KeySlot:
+        """Counts a request to `route` against its key's concurrency, before its body is read. Raises RateLimited."""
+        ...
+
     async def chat(self, call: Call) -> Reply: ...
 
     async def completion(self, call: Call) -> Reply: ...
@@ -21,10 +27,12 @@ class Service(Protocol):
 
     async def detokenize(self, call: Call) -> Reply: ...
 
-    def models(self) -> WholeReply: ...
+    def models(self, principal: Principal) -> WholeReply:
+        """Lists what this caller may use."""
+        ...
 
-    def model(self, model_id: str) -> WholeReply:
-        """Raises ModelNotFound."""
+    def model(self, model_id: str, principal: Principal) -> WholeReply:
+        """Raises ModelNotFound and ModelNotAllowed."""
         ...
 
     def is_ready(self) -> bool:

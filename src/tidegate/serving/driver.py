@@ -25,6 +25,7 @@ from tidegate.lifecycle.states import Reply
 from tidegate.lifecycle.ticket import Ticket
 from tidegate.observability.observer import Observer
 from tidegate.serving.choice import ChoiceStream
+from tidegate.serving.deadline_timer import DeadlineTimer
 from tidegate.serving.echo import PromptEcho, needs_echo
 from tidegate.serving.ending import Story, describe_end
 from tidegate.serving.gate import Gate
@@ -94,15 +95,23 @@ class RequestDriver:
         self._has_output = False
         self._submitted_at = call.context.received_at
         self._is_submitted = False
+        self._timer = DeadlineTimer(
+            call.context.deadlines,
+            surroundings.clock,
+            has_first_token=lambda: self.story.first_token_at is not None,
+            on_passed=lambda error: self.expire(error, cause="deadline"),
+        )
 
     # ---- from the service ----
 
     def start(self) -> None:
-        """Asks the gate for entry. What follows is decided in `admit` and `refuse`."""
-        self._around.gate.enter(self._ticket(), self)
+        """Asks the gate for entry. What follows is decided in `admit` and `refuse`, or by a deadline."""
+        self._timer.check()
+        if self.story.error is None:
+            self._around.gate.enter(self._ticket(), self)
 
     def _ticket(self) -> Ticket:
-        call = self.call
+        call, deadlines = self.call, self.call.context.deadlines
         return Ticket(
             ticket_id=call.context.request_id,
             key_id=call.context.principal.key_id,
@@ -112,6 +121,8 @@ class RequestDriver:
             num_blocks=call.num_peak_blocks,
             received_at=call.context.received_at,
             priority=call.prompts[0].request.priority,
+            first_token_by=None if deadlines.first_token is None else deadlines.first_token.at,
+            finish_by=None if deadlines.whole is None else deadlines.whole.at,
             quotas=call.context.principal.quotas,
         )
 
@@ -353,13 +364,14 @@ class RequestDriver:
                 self.mailbox.close()
                 self._settle_status()
             case Effect.SETTLE:
+                self._timer.cancel()
                 self._settle_status()
                 self._report_end()
                 self._on_settled(self)
 
     def _report_end(self) -> None:
         story, observer = self.story, self._around.observer
-        if story.error is not None and not self._is_submitted:
+        if story.error is not None and story.cause is None and not self._is_submitted:
             row = row_of(story.error)
             observer.request_refused(self.call.context.route, row.status, row.code)
             return

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from tidegate.inference.request import InferenceRequest
+from tidegate.lifecycle.deadline import NO_DEADLINES, Deadlines
 from tidegate.lifecycle.principal import ANONYMOUS, Principal
 from tidegate.serving.choice import ChoicePlan
 
@@ -18,7 +19,8 @@ class CallContext:
     created: int
     num_retries: int = 0
     priority: int = 0
-    """What `X-Priority` asks for; the body's field wins."""
+    """What header or body asks for, as far as the caller may."""
+    deadlines: Deadlines = NO_DEADLINES
     principal: Principal = ANONYMOUS
 
 
