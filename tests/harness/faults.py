@@ -87,11 +87,13 @@ def script(phase: Phase, pause_s: float) -> dict[str, Any]:
 class Caller:
     """One cell's client: sends, and reads what there is to read in its phase."""
 
-    def __init__(self, port: int, cell: Cell, *, pause_s: float = LONG_S) -> None:
+    def __init__(
+        self, port: int, cell: Cell, *, pause_s: float = LONG_S, headers: dict[str, str] | None = None
+    ) -> None:
         self.cell = cell
         self.client = RawClient(port)
         self.answer: Answer | None = None
-        self.client.post(cell.route.value, cell.body(pause_s), {"X-Request-Id": cell.name})
+        self.client.post(cell.route.value, cell.body(pause_s), {"X-Request-Id": cell.name, **(headers or {})})
 
     def read_before(self) -> str:
         """Reads a stream's text up to the pause; returns it. Nothing for a whole reply, or before the status."""

@@ -10,6 +10,7 @@ from tidegate.clock import Clock
 from tidegate.errors import DeadlineExceeded
 from tidegate.lifecycle.deadline import Deadlines
 
+SAME_INSTANT_S = 1e-6
 MIN_WAIT_S, MAX_WAIT_S = 0.001, 86_400.0
 """A timer may fire a moment early, and event loops bound how far ahead one may lie: then it is set again."""
 
@@ -37,10 +38,11 @@ class DeadlineTimer:
         due = self._deadlines.next(has_first_token=has_first_token)
         if due is None:
             return
-        if due.at <= now:
+        wait_s = due.at - now
+        if wait_s < SAME_INSTANT_S:
             self._on_passed(due.error(now))
         else:
-            wait_s = min(max(due.at - now, MIN_WAIT_S), MAX_WAIT_S)
+            wait_s = min(max(wait_s, MIN_WAIT_S), MAX_WAIT_S)
             self._handle = asyncio.get_running_loop().call_later(wait_s, self.check)
 
     def cancel(self) -> None:
