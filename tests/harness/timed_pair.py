@@ -28,7 +28,9 @@ REACTION_S = 0.001
 class TimedPair(EnginePair):
     """`steps` holds begin, end and plan of every step that computed anything."""
 
-    def __init__(self, clock: ManualClock, shape: SimulatedShape | None = None, limits: StepLimits | None = None) -> None:
+    def __init__(
+        self, clock: ManualClock, shape: SimulatedShape | None = None, limits: StepLimits | None = None
+    ) -> None:
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
         self._arrived: list[tuple[int, bytes, FrameDecoder]] = []

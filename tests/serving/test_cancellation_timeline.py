@@ -231,8 +231,9 @@ def test_a_held_stream_goes_on_to_the_same_text_and_its_neighbour_never_notices(
                 for turn in range(1, 600):
                     if name == "b" or turn * 10 % pace_ms == 0:
                         world.at(turn * 10, reader.read)
+            held = readers["a"].driver.mailbox
             for turn in range(600):
-                world.at(turn * 10, lambda: most_waiting.append(readers["a"].driver.mailbox.num_bytes))
+                world.at(turn * 10, partial(lambda mailbox: most_waiting.append(mailbox.num_bytes), held))
             world.run_until(6000)
             assert world.ends.outcomes == ["length", "length"]
             texts.append({name: reader.text for name, reader in readers.items()})
