@@ -49,7 +49,9 @@ class WorkerPool:
 
     async def wait_ready(self) -> None:
         """Waits until every worker takes requests: the kernel spreads connections over all of them."""
-        while await self.count_ready() < self._settings.server.workers:
+        while True:
+            if await self.count_ready() >= self._settings.server.workers:
+                return
             await asyncio.sleep(_READY_POLL_S)
 
     async def count_ready(self) -> int:
