@@ -1,6 +1,7 @@
 """An engine that dies, hangs, or does not come back: what callers and operators see, and that nothing is left."""
 
 import asyncio
+import io
 import json
 import os
 import signal
@@ -13,6 +14,13 @@ from harness.faults import CELLS, Caller, Cell, Phase, Route, are_resting, ask, 
 from harness.raw_http import Answer, request
 from harness.server_thread import ServerThread, wait_until
 from harness.server_view import engine_state, read_metrics, read_ready
+from tidegate.cli.model_loading import load_model
+from tidegate.cli.running_server import RunningServer
+from tidegate.cli.settings_sources import resolve
+from tidegate.cli.sockets import Sockets
+from tidegate.engines.local.supervisor import Supervisor
+from tidegate.observability.logs import LogFormat, LogSettings, build_logger
+from tidegate.system import SystemClock
 
 pytestmark = pytest.mark.process
 
@@ -169,14 +177,48 @@ def check_calm(server: ServerThread, *, code: str) -> None:
     assert '"level":"critical"' not in server.take_log()
 
 
-class StartingServer(ServerThread):
-    """Looked at before its engine has ever been ready: the engine is stopped as soon as there is one."""
+async def freeze_start(supervisor: Supervisor, old: int | None) -> None:
+    """Stops the next engine process before it can say anything."""
+    while supervisor.process_id in (None, old):
+        await asyncio.sleep(0)
+    assert supervisor.process_id is not None
+    os.kill(supervisor.process_id, signal.SIGSTOP)
 
-    def check_start(self) -> None:
-        server = self.running
-        with_engine = server.supervisor.process_id
-        assert with_engine is not None
-        os.kill(with_engine, signal.SIGSTOP)
+
+def thaw(supervisor: Supervisor) -> None:
+    assert supervisor.process_id is not None
+    os.kill(supervisor.process_id, signal.SIGCONT)
+
+
+def test_before_its_engine_has_ever_answered_a_server_is_alive_and_not_ready() -> None:  # LIFE-3 SEC-24
+    settings = resolve(
+        None, {}, {"engine.kind": "scripted", "server.port": 0, "server.admin_port": 0}, is_file_required=False
+    ).settings
+    logger = build_logger(LogSettings("info", LogFormat.JSON), io.StringIO(), SystemClock().wall)
+
+    def look(server: RunningServer) -> None:
+        ready = read_ready(server.admin.port)
+        assert (ready.status, ready.json()["error"]["message"]) == (503, "the engine is starting")
+        assert request(server.public.port, "GET", "/healthz").status == 200
+        for path in (Route.CHAT, Route.COMPLETIONS):
+            refused = request(server.public.port, "POST", path.value, ask(path))
+            assert (refused.status, refused.json()["error"]["code"]) == (503, "engine_unavailable")
+            assert 1 <= int(refused.headers["retry-after"]) <= 120
+        assert request(server.admin.port, "POST", "/admin/v1/cache/flush").status == 503
+
+    async def main() -> None:
+        server = RunningServer(settings, load_model(settings), Sockets(settings), logger)
+        try:
+            await server.start()
+            await freeze_start(server.supervisor, None)
+            await asyncio.to_thread(look, server)
+            thaw(server.supervisor)
+            await server.wait_ready()
+            assert (await asyncio.to_thread(read_ready, server.admin.port)).status == 200
+        finally:
+            await server.stop()
+
+    asyncio.run(main())
 
 
 def test_requests_while_the_engine_starts_are_told_to_come_again(server: ServerThread) -> None:  # LIFE-3 SEC-24
@@ -200,8 +242,7 @@ def test_requests_while_the_engine_starts_are_told_to_come_again(server: ServerT
     refused = chat(server)
     assert (refused.status, refused.json()["error"]["code"]) == (503, "engine_unavailable")
     check_calm(server, code="engine_unavailable")
-    assert supervisor.process_id is not None
-    os.kill(supervisor.process_id, signal.SIGCONT)
+    thaw(supervisor)
     server.wait_ready()
     assert chat(server).status == 200
 
