@@ -124,7 +124,9 @@ class EngineChannel(asyncio.Protocol):
             return
         self._payloads += payloads
         self._num_waiting_bytes += sum(len(payload) for payload in payloads)
-        if not self._is_slicing:
+        if self._is_slicing:
+            self._pace()
+        else:
             self._deliver_slice()
 
     def connection_lost(self, exc: Exception | None) -> None:
