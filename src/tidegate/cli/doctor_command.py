@@ -1,7 +1,8 @@
 """`tidegate doctor`: looks at this machine with the eyes of `tidegate serve`, and says what to do.
 
 Every check is a pure function (`check_software.py`, `check_model.py`, `check_machine.py`, `check_access.py`) over facts
-that `doctor_facts.py` and `access.py` gather. What needs the libraries themselves (`doctor_engine.py`) comes only after they were found.
+that `doctor_facts.py` and `access.py` gather. What needs the libraries themselves (`doctor_engine.py`) comes only after
+they were found.
 """
 
 import sys

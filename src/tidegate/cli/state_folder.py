@@ -37,15 +37,15 @@ def locate_keys_file(settings: Settings, environment: Mapping[str, str] = os.env
 def make_private_folder(folder: Path) -> Path:
     """Returns the folder, made with mode 0700 where it is absent.
 
-    Raises StateFolderError when it cannot be made, or when other users could put files of theirs into it.
+    Raises StateFolderError when it cannot be made, or when everybody could put files of theirs into it.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         mode = folder.stat().st_mode
     except OSError as error:
         raise StateFolderError(f"The folder {folder} cannot be made: {error.strerror}.") from None
-    if mode & 0o022 and not mode & stat.S_ISVTX:
-        raise StateFolderError(f"Other users may write into {folder}; run: chmod 700 {folder}")
+    if mode & 0o002 and not mode & stat.S_ISVTX:
+        raise StateFolderError(f"Everybody may write into {folder}; run: chmod 700 {folder}")
     return folder
 
 

@@ -1,8 +1,8 @@
 """Who calls, decided from the head of a request before anything else is done with it.
 
 Only the `Authorization` header and the path as it was sent count; never `Host`, nor a URL rebuilt from it. Every
-refusal is InvalidApiKey or RouteNotAllowed, and none repeats what was presented. Public callers have API keys, operators
-the one credential of the admin listener; neither is worth anything on the other listener.
+refusal is InvalidApiKey or RouteNotAllowed, and none repeats what was presented. Public callers have API keys,
+operators the one credential of the admin listener; neither is worth anything on the other listener.
 """
 
 import hmac

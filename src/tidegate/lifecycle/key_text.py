@@ -30,7 +30,7 @@ def make_key(entropy: bytes) -> tuple[str, str]:
 
 def digest_of(credential: str) -> bytes:
     """Returns what is stored of a key and compared: 32 bytes, whatever the length of the key."""
-    return hashlib.sha256(credential.encode()).digest()
+    return hashlib.sha256(credential.encode("utf-8", "surrogatepass")).digest()
 
 
 def _spell(secret: bytes) -> str:

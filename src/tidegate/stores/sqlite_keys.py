@@ -31,13 +31,15 @@ class NameTaken(Exception):
 class SqliteKeys:
     """Opens the file anew for each call, so any number of programs may use it. Every method raises KeyFileError."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, max_keys: int = MAX_KEYS) -> None:
         self.path = path
+        self._max_keys = max_keys
 
     def create(self, record: KeyRecord) -> bool:
         """Stores a new key; makes the file where it is absent. Returns whether it is the first one ever.
 
-        Raises NameTaken, and KeyFileError when MAX_KEYS keys are there.
+        Raises NameTaken, and KeyFileError when there are as many keys as may be. Forgets the oldest revoked ones
+        beyond that number.
         """
         with self._transaction(make_key_file(self.path, timeout_s=LOCK_TIMEOUT_S)) as connection:
             found = connection.execute(
@@ -48,12 +50,12 @@ class SqliteKeys:
             [[num_live, num_all]] = connection.execute(
                 "SELECT count(*) FILTER (WHERE revoked_at IS NULL), count(*) FROM keys"
             ).fetchall()
-            if num_live >= MAX_KEYS:
-                raise KeyFileError(f"{self.path} holds {MAX_KEYS} keys, the most it may; revoke some.")
+            if num_live >= self._max_keys:
+                raise KeyFileError(f"{self.path} holds {num_live} keys, the most it may; revoke some.")
             connection.execute(
                 "DELETE FROM keys WHERE key_id IN (SELECT key_id FROM keys WHERE revoked_at IS NOT NULL"
                 " ORDER BY revoked_at DESC LIMIT -1 OFFSET ?)",
-                (MAX_KEYS,),
+                (self._max_keys,),
             )
             write_record(connection, record)
         return bool(num_all == 0)
