@@ -316,8 +316,9 @@ def find_leaks(source: str) -> list[str]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.For | ast.While | ast.comprehension):
             leaks.append(ast.unparse(node))
-        elif isinstance(node, ast.Compare) and not all(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
-            if any(names_secret(part) for part in (node.left, *node.comparators)):
+        elif isinstance(node, ast.Compare):
+            is_presence = all(isinstance(op, ast.Is | ast.IsNot) for op in node.ops)
+            if not is_presence and any(names_secret(part) for part in (node.left, *node.comparators)):
                 leaks.append(ast.unparse(node))
     return leaks
 
