@@ -17,7 +17,6 @@ from tidegate.stores.sqlite_keys import SqliteKeys
 
 KEY = re.compile(r"tg_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}")
 FIELDS = [
-]
     "id",
     "name",
     "state",
