@@ -3,12 +3,15 @@
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tidegate.errors import InvalidApiKey
 from tidegate.lifecycle.key_policy import KeyRecord
@@ -59,6 +62,19 @@ class Live:
     def look(self, after_s: float = POLL_S) -> KeyRing:
         self.now += after_s
         return self.keys.look(self.now)
+
+
+@pytest.fixture
+def start(path: Path) -> Iterator[Callable[[], Live]]:
+    """Starts what a server process does with the file; ended after the test."""
+    with ExitStack() as ending:
+
+        def begin() -> Live:
+            live = Live(path)
+            ending.callback(live.keys.close)
+            return live
+
+        yield begin
 
 
 def knows(ring: KeyRing, key: str) -> bool:
@@ -162,17 +178,19 @@ def make_folder(path: Path) -> None:
     ],
 )
 def test_a_file_that_cannot_be_trusted_keeps_a_server_from_starting(
-    path: Path, spoil: Callable[[Path], None], words: str
+    start: Callable[[], Live], path: Path, spoil: Callable[[Path], None], words: str
 ) -> None:
     spoil(path)
     with pytest.raises(KeyFileError, match=words):
-        Live(path)
+        start()
     with pytest.raises(KeyFileError, match=words):
         SqliteKeys(path).list_keys()
 
 
-def test_the_first_key_closes_a_running_server_and_its_revocation_does_not_open_it(path: Path) -> None:
-    live = Live(path)
+def test_the_first_key_closes_a_running_server_and_its_revocation_does_not_open_it(
+    start: Callable[[], Live], path: Path
+) -> None:
+    live = start()
     assert not live.look().is_closed
     key, key_id = add(path)
     assert not live.look(POLL_S / 2).is_closed  # no query for each request
@@ -181,12 +199,12 @@ def test_the_first_key_closes_a_running_server_and_its_revocation_does_not_open_
     SqliteKeys(path).revoke(key_id, WALL)
     assert live.look().is_closed
     assert not knows(live.look(), key)
-    assert Live(path).look().is_closed
+    assert start().look().is_closed
 
 
-def test_keys_are_read_again_only_when_one_has_changed(path: Path) -> None:
+def test_keys_are_read_again_only_when_one_has_changed(start: Callable[[], Live], path: Path) -> None:
     key, key_id = add(path)
-    live, other = Live(path), Live(path)
+    live, other = start(), start()
     ring = live.look()
     assert live.look() is ring
     SqliteKeys(path).write_last_used({key_id: WALL + 1})
@@ -197,45 +215,47 @@ def test_keys_are_read_again_only_when_one_has_changed(path: Path) -> None:
     assert knows(other.look(), key)
 
 
-def test_a_change_by_another_program_counts_too(path: Path) -> None:
+def test_a_change_by_another_program_counts_too(start: Callable[[], Live], path: Path) -> None:
     key, _ = add(path)
-    live = Live(path)
+    live = start()
     change(path, "DELETE FROM keys")
     assert not knows(live.look(), key)
     assert live.look().is_closed
 
 
-def test_a_file_that_goes_away_leaves_the_server_closed(path: Path) -> None:
+def test_a_file_that_goes_away_leaves_the_server_closed(start: Callable[[], Live], path: Path) -> None:
     key, _ = add(path)
-    live = Live(path)
+    live = start()
     path.unlink()
     ring = live.look()
     assert (ring.is_closed, knows(ring, key), live.faults) == (True, False, [])
 
 
-def test_a_restored_file_is_read(path: Path, tmp_path: Path) -> None:
+def test_a_restored_file_is_read(start: Callable[[], Live], path: Path, tmp_path: Path) -> None:
     old, _ = add(path)
     copy = tmp_path / "copy.db"
     shutil.copy2(path, copy)
     new, _ = add(path, "two")
-    live = Live(path)
+    live = start()
     os.replace(copy, path)
     ring = live.look()
     assert (knows(ring, old), knows(ring, new)) == (True, False)
 
 
-def test_an_empty_file_holds_no_key_yet(path: Path) -> None:
+def test_an_empty_file_holds_no_key_yet(start: Callable[[], Live], path: Path) -> None:
     path.touch(0o600)
-    live = Live(path)
+    live = start()
     assert not live.look().is_closed
     assert SqliteKeys(path).list_keys() == []
     key, _ = add(path)
     assert knows(live.look(), key)
 
 
-def test_keys_that_cannot_be_read_any_more_hold_for_a_while_and_then_nobody_gets_in(path: Path) -> None:
+def test_keys_that_cannot_be_read_any_more_hold_for_a_while_and_then_nobody_gets_in(
+    start: Callable[[], Live], path: Path
+) -> None:
     key, _ = add(path)
-    live = Live(path)
+    live = start()
     path.chmod(0o666)
     for _ in range(int(STALE_S / POLL_S) - 1):
         assert knows(live.look(), key)
@@ -249,9 +269,9 @@ def test_keys_that_cannot_be_read_any_more_hold_for_a_while_and_then_nobody_gets
     assert len(live.faults) == 2
 
 
-def test_looking_does_not_wait_for_a_writer(path: Path) -> None:
+def test_looking_does_not_wait_for_a_writer(start: Callable[[], Live], path: Path) -> None:
     key, _ = add(path)
-    live = Live(path)
+    live = start()
     with closing(sqlite3.connect(path, isolation_level=None)) as writer:
         writer.execute("BEGIN EXCLUSIVE")
         writer.execute("UPDATE keys SET revoked_at = 1")
@@ -261,9 +281,9 @@ def test_looking_does_not_wait_for_a_writer(path: Path) -> None:
     assert not knows(live.look(), key)
 
 
-def test_last_use_is_written_once_a_minute_and_at_the_end(path: Path) -> None:
+def test_last_use_is_written_once_a_minute_and_at_the_end(start: Callable[[], Live], path: Path) -> None:
     _, key_id = add(path)
-    live = Live(path)
+    live = start()
 
     def stored() -> list[float | None]:
         return [record.last_used_at for record in SqliteKeys(path).list_keys()]
@@ -285,9 +305,40 @@ def test_last_use_is_written_once_a_minute_and_at_the_end(path: Path) -> None:
     assert stored() == [WALL + 9]
 
 
-def test_a_use_that_cannot_be_written_harms_nobody(path: Path) -> None:
+def test_a_use_that_cannot_be_written_harms_nobody(start: Callable[[], Live], path: Path) -> None:
     _, key_id = add(path)
-    live = Live(path)
+    live = start()
     live.keys.note_use(key_id, WALL)
     path.unlink()
     live.keys.close()
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.sampled_from(["create", "revoke", "use", "look", "replace"]), max_size=12))
+def test_after_any_changes_a_look_sees_what_is_stored(acts: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "keys.db"
+        store, live = SqliteKeys(path), Live(path)
+        has_ever = False
+        for number, act in enumerate(acts):
+            living = [record for record in store.list_keys() if record.revoked_at is None]
+            if act == "create":
+                add(path, f"n{number}")
+                has_ever = True
+            elif act == "revoke" and living:
+                store.revoke(living[-1].principal.key_id, WALL)
+            elif act == "use" and living:
+                live.keys.note_use(living[0].principal.key_id, WALL + number)
+                live.look(FLUSH_S)
+                for write in live.writes:
+                    write()
+            elif act == "replace" and path.exists():
+                shutil.copy2(path, path.with_suffix(".copy"))
+                os.replace(path.with_suffix(".copy"), path)
+            elif act == "look":
+                live.look()
+            expected = {record.digest for record in store.list_keys() if record.revoked_at is None}
+            ring = live.look()
+            assert (set(ring.by_digest), ring.is_closed) == (expected, has_ever)
+        assert live.faults == []
+        live.keys.close()

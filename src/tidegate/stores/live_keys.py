@@ -60,7 +60,11 @@ class LiveKeys:
     def load(self, now: float) -> KeyRing:
         """Reads the keys for the first time, waiting for locks. Raises KeyFileError when they cannot be read."""
         self._looked_at = self._fresh_at = self._flushed_at = now
-        self._refresh(LOCK_TIMEOUT_S)
+        try:
+            self._refresh(LOCK_TIMEOUT_S)
+        except KeyFileError:
+            self._disconnect()
+            raise
         if self._connection is not None:
             self._connection.execute("PRAGMA busy_timeout = 0")
         return self._ring
