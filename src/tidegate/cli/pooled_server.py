@@ -7,6 +7,7 @@ from pathlib import Path
 from structlog.typing import FilteringBoundLogger
 
 from tidegate import __version__
+from tidegate.cli.access import open_admin_access
 from tidegate.cli.drain_order import DrainOrder
 from tidegate.cli.engine_acts import EngineActs
 from tidegate.cli.engine_log import relay_to
@@ -49,7 +50,9 @@ class PooledServer:
         self._acts = EngineActs(self.supervisor)
         self._view = PooledView(self.supervisor.engine, metrics, loaded.served, self.order)
         operator = PooledOperator(self._view, self._acts, self.order)
-        admin_app = build_admin_app(self._view, operator, settings, logger, metrics)
+        admin_app = build_admin_app(
+            self._view, operator, settings, logger=logger, observer=metrics, authorise=open_admin_access(settings)
+        )
         self.admin: HttpServer = build_server(settings, admin_app, sockets.admin)
 
     @property

@@ -64,3 +64,4 @@ class PublicServer:
         """Closes the listener and its connections. Idempotent."""
         await self.http.stop()
         self.parts.service.close()
+        self.parts.access.close()

@@ -38,7 +38,10 @@ class RunningServer:
         self.public: HttpServer = self._server.http
         self._acts = EngineActs(self.supervisor)
         operator = ServerOperator(self._server, self._acts)
-        admin_app = build_admin_app(self.parts.admin, operator, settings, logger, self.parts.observer)
+        parts = self.parts
+        admin_app = build_admin_app(
+            parts.admin, operator, settings, logger=logger, observer=parts.observer, authorise=parts.access.admin
+        )
         self.admin: HttpServer = build_server(settings, admin_app, sockets.admin)
 
     @property

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from structlog.typing import FilteringBoundLogger
 
 from tidegate import __version__
+from tidegate.cli.access import Access, open_access
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.settings import Settings, step_tokens
 from tidegate.cli.sockets import is_loopback
@@ -19,6 +20,7 @@ from tidegate.engines.local.restart_policy import RestartSettings
 from tidegate.engines.local.supervisor import SupervisorSettings
 from tidegate.http.app import AppPorts, make_admin_app, make_public_app
 from tidegate.http.asgi import AsgiApp
+from tidegate.http.authorise import Authorise
 from tidegate.http.server import HttpServer
 from tidegate.http.service_port import Admin, Operator
 from tidegate.http.settings import HttpSettings
@@ -51,6 +53,7 @@ class ServerParts:
     admin: AdminView
     observer: Observer
     public_app: AsgiApp
+    access: Access
 
 
 def open_log(settings: Settings) -> FilteringBoundLogger:
@@ -87,7 +90,7 @@ def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
 def build_parts(
     settings: Settings, loaded: LoadedModel, engine: LocalEngine, logger: FilteringBoundLogger
 ) -> ServerParts:
-    """Builds the server around an engine."""
+    """Builds the server around an engine. Raises AccessError when keys or the admin credential cannot be read."""
     clock = SystemClock()
     drain = Drain()
     limits = AdmissionLimits(
@@ -103,7 +106,8 @@ def build_parts(
     service_settings = ServiceSettings(settings.server.status_hold_s, UnknownFieldPolicy(settings.api.unknown_fields))
     service = Service(loaded.served, surroundings, service_settings, entropy)
     admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept))
-    ports = AppPorts(observer=observer, clock=clock, entropy=entropy)
+    access = open_access(settings, clock)
+    ports = AppPorts(observer=observer, clock=clock, entropy=entropy, authorise=access.public)
     http = _http_settings(settings)
     return ServerParts(
         service=service,
@@ -112,6 +116,7 @@ def build_parts(
         admin=admin,
         observer=observer,
         public_app=make_public_app(service, settings=http, ports=ports),
+        access=access,
     )
 
 
@@ -140,15 +145,17 @@ def build_admin_app(
     admin: Admin,
     operator: Operator,
     settings: Settings,
+    *,
     logger: FilteringBoundLogger,
     observer: Observer,
+    authorise: Authorise,
 ) -> AsgiApp:
     """Returns the admin application. On loopback only requests that name loopback are answered."""
     return make_admin_app(
         admin,
         operator,
         settings=_http_settings(settings),
-        ports=AppPorts(observer=observer, entropy=entropy),
+        ports=AppPorts(observer=observer, entropy=entropy, authorise=authorise),
         audit=AuditLog(logger).write,
         is_local=is_loopback(settings.server.admin_host),
     )
@@ -169,6 +176,7 @@ def _http_settings(settings: Settings) -> HttpSettings:
         heartbeat_s=settings.server.heartbeat_s,
         slow_client_timeout_s=settings.server.slow_client_timeout_s,
         queue_full_status=settings.admission.queue_full_status,
+        has_open_metrics=settings.auth.open_metrics,
     )
 
 

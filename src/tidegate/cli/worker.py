@@ -13,6 +13,7 @@ from socket import socket
 import msgspec
 import uvloop
 
+from tidegate.cli.access import AccessError
 from tidegate.cli.drain_order import DrainOrder
 from tidegate.cli.model_loading import LoadError, load_model
 from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, ignore_signals, on_signals
@@ -46,7 +47,11 @@ async def _serve(spec: WorkerSpec) -> int:
         return EXIT_FAILED
     engine = LocalEngine(asyncio.get_running_loop().call_exception_handler)
     link = EngineLink(engine, Path(spec.engine_socket))
-    server = PublicServer(spec.settings, loaded, engine, socket(fileno=spec.listener_fd), logger, order)
+    try:
+        server = PublicServer(spec.settings, loaded, engine, socket(fileno=spec.listener_fd), logger, order)
+    except AccessError as error:
+        logger.error("worker failed", reason=str(error))
+        return EXIT_FAILED
     control = await answer_questions(Path(spec.control_socket), _answers(server))
     try:
         link.start()

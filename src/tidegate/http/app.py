@@ -14,32 +14,33 @@ from tidegate.clock import Clock
 from tidegate.contract.admin import MAX_BODY_BYTES
 from tidegate.errors import InternalError, ServeError
 from tidegate.http.asgi import Receive, Scope, Send
+from tidegate.http.authorise import Authorise, allow_everyone, check_route, forget_credential
 from tidegate.http.browser_guard import refuse_browsers
 from tidegate.http.connection_abort import abort_connections
 from tidegate.http.exchange import Exchange
 from tidegate.http.request_body import discard_body
 from tidegate.http.request_head import REQUEST_ID_ENTROPY_BYTES, RequestHead, check_head, choose_request_id, read_head
 from tidegate.http.router import Router
-from tidegate.http.routes_admin import OPEN_ADMIN_PATHS, Audit, admin_routes, describe_refusal, operator_routes
+from tidegate.http.routes_admin import (
+    METRICS_PATH,
+    OPEN_ADMIN_PATHS,
+    Audit,
+    admin_routes,
+    describe_refusal,
+    operator_routes,
+)
 from tidegate.http.routes_api import OPEN_API_PATHS, api_routes
 from tidegate.http.service_port import Admin, Operator, Service
 from tidegate.http.settings import HttpSettings
 from tidegate.http.stream_watch import StreamWatch
 from tidegate.http.write_error import write_error
 from tidegate.http.write_whole import write_allowed
-from tidegate.lifecycle.principal import ANONYMOUS, Principal
+from tidegate.lifecycle.principal import Principal
 from tidegate.observability.observer import NullObserver, Observer
 
 _log = logging.getLogger(__name__)
 _LOOKING = frozenset({"GET", "HEAD", "OPTIONS"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-
-Authorise = Callable[[RequestHead], Principal]
-
-
-def allow_everyone(_head: RequestHead) -> Principal:
-    """The rule while no keys are configured."""
-    return ANONYMOUS
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ def make_admin_app(
     """The application of the admin listener. `is_local`: it is bound to loopback, and answers to no other name."""
     settings, ports = settings or HttpSettings(), ports or AppPorts()
     settings = replace(settings, body_bytes=min(settings.body_bytes, MAX_BODY_BYTES))
+    open_paths = OPEN_ADMIN_PATHS | {METRICS_PATH} if settings.has_open_metrics else OPEN_ADMIN_PATHS
 
     def authorise(head: RequestHead) -> Principal:
         refuse_browsers(head, is_local=is_local)
@@ -90,7 +92,7 @@ def make_admin_app(
     routes = [*admin_routes(admin), *operator_routes(operator, settings, audit)]
     return HttpApp(
         Router(routes),
-        OPEN_ADMIN_PATHS,
+        open_paths,
         settings=settings,
         ports=replace(ports, authorise=authorise),
         on_intruder=lambda exchange, error: audit(describe_refusal(exchange, error)),
@@ -162,7 +164,8 @@ class HttpApp:
         head = exchange.head
         check_head(head, self._settings)
         if head.path not in self._open_paths:
-            exchange.principal = self._let_in(exchange)
+            self._let_in(exchange)
+        forget_credential(head)
         match = self.router.locate(head.method, head.path)
         exchange.argument = match.argument or ""
         if match.handler is None:
@@ -170,9 +173,10 @@ class HttpApp:
         else:
             await match.handler(exchange)
 
-    def _let_in(self, exchange: Exchange) -> Principal:
+    def _let_in(self, exchange: Exchange) -> None:
         try:
-            return self._ports.authorise(exchange.head)
+            exchange.principal = self._ports.authorise(exchange.head)
+            check_route(exchange.principal, exchange.route)
         except ServeError as error:
             if self._on_intruder is not None and exchange.head.method not in _LOOKING:
                 self._on_intruder(exchange, error)

@@ -21,6 +21,8 @@ from tidegate.serving.reply import WholeReply
 
 OPEN_ADMIN_PATHS = frozenset({b"/healthz", b"/readyz"})
 """Answered without the admin credential."""
+METRICS_PATH = b"/metrics"
+"""Another one, where the settings say so."""
 
 Act = Callable[[Exchange, bytes], Awaitable[WholeReply]]
 Audit = Callable[[AdminAct], None]
