@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tidegate.engine.gauges import EngineGauges, EngineStatus
 from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
 from tidegate.lifecycle.drain import Drain
+from tidegate.lifecycle.ticket import Ticket
 from tidegate.observability.catalog import CATALOG, Kind
 from tidegate.observability.exposition import render_metrics
 from tidegate.observability.metrics import BOUNDS, MetricsObserver
@@ -100,7 +101,8 @@ def test_counts_of_a_moment_read_zero_while_no_engine_is_ready_and_totals_stay()
 
 def test_admissions_accounts_are_read_too() -> None:
     admission = AdmissionController(AdmissionLimits(4, 4, 100), Drain())
-    admission.try_acquire("a", 2, 30, now=0.0)
+    admission.enter(Ticket("a", "", 2, 30, 1, 1, 0.0), 0.0)
+    admission.poll(0.0)
     metrics = MetricsObserver(status, admission.statistics)
     found = samples(metrics)
     names = ("admission_requests", "admission_sequences", "admission_queued_tokens")
