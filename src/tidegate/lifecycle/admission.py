@@ -10,12 +10,10 @@ token that can no longer come in time (`forecast.py`). Being told no costs no bl
   enters when nothing else counts under that bound, so that advice to retry is never a lie; what one request may ask
   for has limits of its own.
 - A drain lets nobody in, and leaves alone who waits already: they were accepted.
-- The veto runs where the estimate can have become worse: at entry for the newcomer, and over all that wait when an
-  instant is reached at which one of them might be late. That instant is moved forward by everything that gets in
-  front, and everybody is looked at anew when the costs were learned anew. So a look at everybody is rare, and exact.
+- The veto (`deadline_watch.py`) runs at entry, and again whenever one that waits might have become late.
 
-Entering, leaving and polling take O(log n) in what waits, apart from such a look (linear); being refused by a rate, the
-drain or a bound takes constant time, however long the queue is.
+Entering, leaving and polling take O(log n) in what waits, apart from a look at all deadlines (O(n log n), rare);
+being refused by a rate, the drain or a bound takes constant time, however long the queue is.
 
 Does not know: clients, the event loop, engines, retries (a retry is a request like any other).
 """
@@ -37,6 +35,7 @@ from tidegate.errors import (
 )
 from tidegate.lifecycle.admission_statistics import AdmissionStatistics
 from tidegate.lifecycle.cost_model import ChunkRule, CostModel, StepTotals
+from tidegate.lifecycle.deadline_watch import DeadlineWatch
 from tidegate.lifecycle.drain import Drain
 from tidegate.lifecycle.engine_load import EngineLoad, Permit
 from tidegate.lifecycle.forecast import Forecast
@@ -50,8 +49,8 @@ RETRY_AFTER_NO_CAPACITY_S = 5
 """Who has waited for the whole queue deadline meets an overload that will not be over in a second."""
 RETRY_AFTER_DRAIN_S = 5
 """Long enough for a balancer to have noticed that this server goes away."""
-VETO_TICK_S = 0.001
-"""How much later than the instant itself those that might be late are looked at."""
+ON_TIME_S = 0.001
+"""A first token that comes this much later than predicted still counts as predicted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +108,7 @@ class AdmissionController:
         self._room = WaitingRoom()
         self._load = EngineLoad(limits.max_sequences)
         self._forecast = Forecast(declared, chunks)
-        self._check_at: float | None = None
-        """When somebody who waits might be late; None for never, as far as is known."""
+        self._watch = DeadlineWatch(self._room, self._load, self._forecast)
         self._num_entered = self._num_acquired = self._num_released = self._num_withdrawn = 0
         self._num_refused_waiting = 0
         self._refusals: Counter[str] = Counter()
@@ -162,9 +160,13 @@ class AdmissionController:
     def note_started(self, ticket_id: str, now: float) -> None:
         """Records the request's first output. Idempotent, harmless after the end."""
         permit = self._load.note_started(ticket_id, now)
-        if permit is not None and permit.predicted_at is not None:
+        if permit is None:
+            return
+        if self._load.num_started == 1:
+            self._watch.note_learned(now)
+        if permit.predicted_at is not None:
             self._num_predictions += 1
-            self._num_late_predictions += now > permit.predicted_at
+            self._num_late_predictions += now > permit.predicted_at + ON_TIME_S
             self._prediction_error_s += abs(now - permit.predicted_at)
 
     def leave(self, ticket_id: str, num_tokens: int, now: float) -> bool:
@@ -188,8 +190,8 @@ class AdmissionController:
     def observe(self, totals: StepTotals, num_blocks: int | None, now: float) -> None:
         """Takes what the engine says of itself: what it has done, and how many KV blocks it has (None: not known)."""
         self._load.capacity_blocks = None if num_blocks is None else num_blocks * self.limits.kv_overcommit
-        if self._forecast.observe(totals) and self._room.num_hurried:
-            self._check_at = now
+        if self._forecast.observe(totals):
+            self._watch.note_learned(now)
 
     # ---- what follows ----
 
@@ -198,8 +200,10 @@ class AdmissionController:
         decisions: list[Decision] = [
             self._refuse(waiter, self._why_overdue(waiter, now), now) for waiter in self._room.overdue(now)
         ]
-        if self._check_at is not None and now >= self._check_at:
-            decisions += self._veto(now)
+        for hopeless, error in self._watch.find_lost(now):
+            lost = self._room.remove(hopeless.ticket_id)
+            assert lost is not None
+            decisions.append(self._refuse(lost, error, now))
         while (ticket := self._room.first()) is not None and self._load.has_room(ticket):
             waiter = self._room.pop()
             self._load.acquire(Permit(ticket, now, waiter.reservation, waiter.predicted_at))
@@ -209,8 +213,10 @@ class AdmissionController:
 
     def next_wake_at(self) -> float | None:
         """Returns when to `poll` if nothing happens until then; None for never."""
-        wakes = [self._room.next_due_at(), None if self._check_at is None else self._check_at + VETO_TICK_S]
-        return min((wake for wake in wakes if wake is not None), default=None) if len(self._room) else None
+        if not len(self._room):
+            return None
+        wakes = (self._room.next_due_at(), self._watch.wake_at)
+        return min(wake for wake in wakes if wake is not None)
 
     def statistics(self) -> AdmissionStatistics:
         """Returns a snapshot."""
@@ -277,78 +283,15 @@ class AdmissionController:
         must_start_by = ticket.must_start_by
         if must_start_by is not None and now >= must_start_by:
             raise DeadlineExceeded("The caller's time was over before the request could start.")
-        is_alone = not len(self._room)
         self._room.add(waiter)
         try:
-            self._foretell(waiter, now)
+            self._watch.foretell(waiter, now)
         except DeadlineUnreachable:
             self._room.remove(ticket.ticket_id)
             raise
-        if not is_alone and self._check_at is not None:
-            self._look_sooner(ticket, now)
         waiter.reservation = self._quotas.reserve(ticket.key_id, ticket.quotas, ticket.num_tokens, now)
 
-    def _foretell(self, waiter: Waiter, now: float) -> None:
-        """Predicts a newcomer's first token. Raises DeadlineUnreachable."""
-        ticket, room = waiter.ticket, self._room
-        survey = self._forecast.survey(self._load, now)
-        if survey is None:
-            return
-        must_start_by = ticket.must_start_by
-        if must_start_by is not None and survey.predict(ticket) > must_start_by:
-            raise _unreachable(survey.predict(ticket), now)
-        survey.pass_by_all(
-            len(room) - 1, room.num_tokens - ticket.num_prompt_tokens, room.num_sequences - ticket.num_choices
-        )
-        waiter.predicted_at = survey.predict(ticket)
-        if must_start_by is None:
-            return
-        if waiter.predicted_at > must_start_by:
-            survey = self._forecast.survey(self._load, now)
-            assert survey is not None
-            for other in room.in_order():
-                if other is ticket:
-                    break
-                survey.pass_by(other)
-            waiter.predicted_at = survey.predict(ticket)
-            if waiter.predicted_at > must_start_by:
-                raise _unreachable(waiter.predicted_at, now)
-        latest_at = must_start_by - survey.time_after_now(ticket)
-        self._check_at = latest_at if self._check_at is None else min(self._check_at, latest_at)
-
-    def _look_sooner(self, ticket: Ticket, now: float) -> None:
-        """A newcomer may have got in front of others: they might be late by as much as it takes."""
-        survey = self._forecast.survey(self._load, now)
-        if survey is not None and self._check_at is not None:
-            self._check_at -= survey.prefill_time(ticket.num_prompt_tokens) + ticket.num_choices * survey.row_s
-
     # ---- waiting for nothing ----
-
-    def _veto(self, now: float) -> list[Decision]:
-        """Looks at everybody, in their turn; refuses those whose first token cannot come in time."""
-        self._check_at = None
-        survey = self._forecast.survey(self._load, now)
-        if survey is None or not self._room.num_hurried:
-            return []
-        lost: list[tuple[Ticket, float]] = []
-        check_at: float | None = None
-        for ticket in self._room.in_order():
-            must_start_by = ticket.must_start_by
-            if must_start_by is not None:
-                predicted_at = survey.predict(ticket)
-                if predicted_at > must_start_by:
-                    lost.append((ticket, predicted_at))
-                    continue
-                latest_at = must_start_by - survey.time_after_now(ticket)
-                check_at = latest_at if check_at is None else min(check_at, latest_at)
-            survey.pass_by(ticket)
-        self._check_at = check_at
-        decisions: list[Decision] = []
-        for ticket, predicted_at in lost:
-            waiter = self._room.remove(ticket.ticket_id)
-            assert waiter is not None
-            decisions.append(self._refuse(waiter, _unreachable(predicted_at, now), now))
-        return decisions
 
     def _why_overdue(self, waiter: Waiter, now: float) -> ServeError:
         must_start_by = waiter.ticket.must_start_by
@@ -381,8 +324,3 @@ _REASONS: dict[type[ServeError], str] = {
     ServerDraining: "server_draining",
 }
 """Limits are counted under their names."""
-
-
-def _unreachable(predicted_at: float, now: float) -> DeadlineUnreachable:
-    wait_ms = round((predicted_at - now) * 1000)
-    return DeadlineUnreachable(f"The first token cannot come in time: it is expected in {wait_ms} ms.")
