@@ -82,10 +82,10 @@ def test_a_key_with_a_hundred_waiting_does_not_starve_a_key_with_one(num_rows: i
 def test_ten_keys_get_equal_shares_whatever_they_send() -> None:  # OVL-5
     engine = rows(NUM_ROWS, 2000, queue_deadline_ms=1_000_000)
     for key in range(10):
-        for i in range(20 * (key + 1)):
+        for i in range(12 + 4 * key):
             engine.scene.enter(f"{key}-{i}", key=str(key))
     engine.fill()
-    while len(engine.ended) < 200:
+    while len(engine.ended) < 100:
         engine.end_next()
     served: defaultdict[str, int] = defaultdict(int)
     for name in engine.ended:
