@@ -59,13 +59,14 @@ class Desk:
     clock: Clock = field(default_factory=ManualClock)
     queue_deadline_ms: int = 60_000
     max_sequences: int = 1
+    queue_depth: int = 3
     status: EngineStatus = field(default_factory=lambda: EngineStatus(True, 1, 0, 0, EngineGauges(), None))
     num_looks: int = 0
     faults: list[BaseException] = field(default_factory=list)
     gate: LocalGate = field(init=False)
 
     def __post_init__(self) -> None:
-        limits = AdmissionLimits(self.max_sequences, 3, 1000, self.queue_deadline_ms, kv_overcommit=1)
+        limits = AdmissionLimits(self.max_sequences, self.queue_depth, 10_000, self.queue_deadline_ms, kv_overcommit=1)
         self.gate = LocalGate(AdmissionController(limits, Drain()), self.clock, self.look, on_fault=self.faults.append)
 
     def look(self) -> EngineStatus:
@@ -157,6 +158,21 @@ def test_a_caller_that_leaves_in_its_call_makes_room_for_the_next() -> None:
         desk.gate.leave("runs", 0)
         assert all(caller.is_admitted for caller in callers)
         desk.check_empty()
+
+    run(scene)
+
+
+def test_a_long_line_of_callers_that_leave_in_their_call_needs_no_deep_stack() -> None:
+    async def scene() -> None:
+        desk = Desk(queue_depth=3000)
+        desk.enter("runs")
+        callers = [
+            desk.enter(f"s{i}", Caller(on_admit=lambda name=f"s{i}": desk.gate.leave(name, 0)))  # type: ignore[misc]
+            for i in range(3000)
+        ]
+        desk.gate.leave("runs", 0)
+        assert all(caller.is_admitted for caller in callers)
+        assert desk.faults == []
 
     run(scene)
 
