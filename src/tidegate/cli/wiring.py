@@ -5,6 +5,7 @@ import logging
 import socket
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
@@ -38,6 +39,7 @@ from tidegate.observability.observer import EngineChanged, Observer
 from tidegate.serving.admin import AdminView
 from tidegate.serving.driver import Surroundings
 from tidegate.serving.local_gate import LocalGate
+from tidegate.serving.remote_gate import RemoteGate
 from tidegate.serving.service import Service, ServiceSettings
 from tidegate.system import SystemClock, entropy
 
@@ -50,7 +52,7 @@ class ServerParts:
 
     service: Service
     drain: Drain
-    admission: AdmissionController
+    gate: LocalGate | RemoteGate
     admin: AdminView
     observer: Observer
     public_app: AsgiApp
@@ -89,18 +91,26 @@ def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
 
 
 def build_parts(
-    settings: Settings, loaded: LoadedModel, engine: LocalEngine, logger: FilteringBoundLogger
+    settings: Settings,
+    loaded: LoadedModel,
+    engine: LocalEngine,
+    logger: FilteringBoundLogger,
+    gate_socket: Path | None = None,
 ) -> ServerParts:
-    """Builds the server around an engine. Raises AccessError when keys or the admin credential cannot be read."""
+    """Builds the server around an engine. Raises AccessError when keys or the admin credential cannot be read.
+
+    `gate_socket` is where another process decides who enters the engine; None: this one does.
+    """
     clock = SystemClock()
     drain = Drain()
-    admission = build_admission(settings, drain)
-    metrics = MetricsObserver(engine.statistics, admission.statistics, __version__)
+    gate = build_gate(settings, drain, engine) if gate_socket is None else RemoteGate(gate_socket, drain)
+    accounts = gate.statistics if isinstance(gate, LocalGate) else None
+    metrics = MetricsObserver(engine.statistics, accounts, __version__)
     observer = CompositeObserver([metrics, LogObserver(logger)])
     _report_engine(engine, observer, drain)
     surroundings = Surroundings(
         engine,
-        LocalGate(admission, clock, engine.statistics, on_fault=_log_fault),
+        gate,
         drain,
         observer,
         clock,
@@ -109,14 +119,14 @@ def build_parts(
     )
     service_settings = ServiceSettings(settings.server.status_hold_s, UnknownFieldPolicy(settings.api.unknown_fields))
     service = Service(loaded.served, surroundings, service_settings, entropy)
-    admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept))
+    admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept), accounts)
     access = open_access(settings, clock)
     ports = AppPorts(observer=observer, clock=clock, entropy=entropy, authorise=access.public)
     http = _http_settings(settings)
     return ServerParts(
         service=service,
         drain=drain,
-        admission=admission,
+        gate=gate,
         admin=admin,
         observer=observer,
         public_app=make_public_app(service, settings=http, ports=ports),
@@ -124,8 +134,8 @@ def build_parts(
     )
 
 
-def build_admission(settings: Settings, drain: Drain) -> AdmissionController:
-    """Returns the machine that lets requests into the engine."""
+def build_gate(settings: Settings, drain: Drain, source: LocalEngine) -> LocalGate:
+    """Returns what lets requests into the engine."""
     engine, admission = settings.engine, settings.admission
     limits = AdmissionLimits(
         engine.max_sequences,
@@ -134,7 +144,9 @@ def build_admission(settings: Settings, drain: Drain) -> AdmissionController:
         admission.queue_deadline_ms,
         admission.kv_overcommit,
     )
-    return AdmissionController(limits, drain, chunks=ChunkRule(step_tokens(engine), engine.prefill_chunk_tokens))
+    chunks = ChunkRule(step_tokens(engine), engine.prefill_chunk_tokens)
+    controller = AdmissionController(limits, drain, chunks=chunks)
+    return LocalGate(controller, SystemClock(), source.statistics, on_fault=_log_fault)
 
 
 def _report_engine(engine: LocalEngine, observer: Observer, drain: Drain) -> None:

@@ -17,7 +17,6 @@ from tidegate.contract.model_list import Model, ModelList
 from tidegate.contract.unknown_fields import UnknownFieldPolicy, ignored_fields_header
 from tidegate.engine.port import Engine
 from tidegate.errors import EngineUnavailable, InternalError, ModelNotFound, ServeError
-from tidegate.lifecycle.admission_statistics import AdmissionStatistics
 from tidegate.lifecycle.events import Event
 from tidegate.lifecycle.states import Reply as ReplyState
 from tidegate.serving.call import Call
@@ -85,9 +84,6 @@ class Service:
 
     def is_ready(self) -> bool:
         return self.is_accepting and self.engine.statistics().is_ready
-
-    def admission_statistics(self) -> AdmissionStatistics:
-        return self._around.gate.statistics()
 
     async def chat(self, call: Call) -> Reply:
         prepared = await self._prepare(call, prepare_chat)
