@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from structlog.typing import FilteringBoundLogger
 
 from tidegate import __version__
+from tidegate.cli.described_settings import server_facts
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.settings import Settings, step_tokens
 from tidegate.contract.unknown_fields import UnknownFieldPolicy
@@ -96,7 +97,9 @@ def build_parts(
     surroundings = Surroundings(
         engine, LocalGate(admission, clock), drain, observer, clock, settings.server.unsent_bytes, on_fault=_log_fault
     )
-    service_settings = ServiceSettings(settings.server.status_hold_s, UnknownFieldPolicy(settings.api.unknown_fields))
+    service_settings = ServiceSettings(
+        settings.server.status_hold_s, UnknownFieldPolicy(settings.api.unknown_fields), server_facts(settings)
+    )
     service = Service(loaded.served, surroundings, service_settings, entropy)
     admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept))
     ports = AppPorts(observer=observer, clock=clock, entropy=entropy)

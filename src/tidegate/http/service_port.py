@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from tidegate.lifecycle.principal import Principal
 from tidegate.serving.call import Call
 from tidegate.serving.reply import Reply, WholeReply
 
@@ -25,6 +26,10 @@ class Service(Protocol):
 
     def model(self, model_id: str) -> WholeReply:
         """Raises ModelNotFound."""
+        ...
+
+    def contract(self, principal: Principal) -> WholeReply:
+        """What the server promises to whoever asks."""
         ...
 
     def is_ready(self) -> bool:
