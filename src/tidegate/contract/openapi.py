@@ -28,8 +28,8 @@ _DESCRIPTION = (
     "the operator's choice."
 )
 _STREAM_DESCRIPTION = (
-    "Server-sent events, with `stream: true`: frames of `data: ` + one line of JSON + an empty line, each an instance "
-    "of `x-event-data`; then `data: [DONE]`. Comment lines (`: ping`) keep the connection alive. A stream that fails "
+    "With `stream: true` server-sent events; the schema is that of one event. Each is `data: ` + one line of JSON + an "
+    "empty line; the last is `data: [DONE]`. Comment lines (`: ping`) keep the connection alive. A stream that fails "
     "ends with one event that holds an error, without a finish_reason and without [DONE]."
 )
 
@@ -138,8 +138,7 @@ def _answer(operation: Operation) -> Document:
     content: Document = {"application/json": {"schema": _reference(operation.answer)}}
     description = "The answer."
     if operation.chunk is not None:
-        data = [_reference(operation.chunk), _reference(ErrorBody), {"const": "[DONE]"}]
-        content["text/event-stream"] = {"schema": {"type": "string"}, "x-event-data": {"anyOf": data}}
+        content["text/event-stream"] = {"schema": _event(operation.chunk)}
         description = f"The answer. {_STREAM_DESCRIPTION}"
     places = {Place.EVERYWHERE}
     if operation.request is not None:
@@ -147,6 +146,15 @@ def _answer(operation: Operation) -> Document:
     if operation.is_generating:
         places.add(Place.GENERATING)
     return {"description": description, "headers": _headers(places), "content": content}
+
+
+def _event(chunk: type) -> Document:
+    data = {
+        "type": "string",
+        "contentMediaType": "application/json",
+        "contentSchema": {"anyOf": [_reference(chunk), _reference(ErrorBody)]},
+    }
+    return {"type": "object", "properties": {"data": {"anyOf": [{"const": "[DONE]"}, data]}}, "required": ["data"]}
 
 
 def _error_response(status: int) -> Document:
