@@ -79,14 +79,14 @@ class DescribedRoute(Struct, frozen=True, kw_only=True):
 
 class DescribedLimit(Struct, frozen=True, kw_only=True):
     """`value` is null where there is no bound. `enforced` is false where what it bounds is not served, for `reason`.
-    `code` is the error code of a request that is over it.
+    `code` is the error code of a request that is over it; null where it is not enforced.
     """
 
     value: int | None
     unit: LimitUnit
     scope: LimitScope
     enforced: bool
-    code: str
+    code: str | None
     reason: str | UnsetType = UNSET
 
 

@@ -105,7 +105,7 @@ def describe_limits(sources: LimitSources) -> dict[str, DescribedLimit]:
             unit=row.unit,
             scope=row.scope,
             enforced=row.reason is None,
-            code=ERROR_TABLE[row.error].code,
+            code=ERROR_TABLE[row.error].code if row.reason is None else None,
             reason=UNSET if row.reason is None else row.reason,
         )
         for name, row in PUBLISHED_LIMITS.items()
