@@ -175,3 +175,12 @@ def test_variables_with_a_million_members_stay_one_callers_affair(server: Server
     answer = request(server.port, "POST", CHAT, json.dumps(body).encode())
     assert answer.status in (200, 400)
     assert ask(server, max_tokens=2).status == 200
+
+
+@pytest.mark.parametrize("fields", [{}, {"stream": True}, {"n": 2}])
+def test_a_conversation_that_renders_to_nothing_is_the_callers_affair(
+    server: ServerThread, fields: dict[str, Any]
+) -> None:
+    """It once reached the engine, which refused it: a 502 for a request that can never succeed."""
+    answer = ask(server, messages=[{"role": "user", "content": ""}], **fields)
+    check_refused(answer, "invalid_template_input", "messages")
