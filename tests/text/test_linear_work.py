@@ -1,6 +1,11 @@
-"""Reading what a model writes is linear: twice the text, twice the work. The work is counted, not timed."""
+"""Reading what a model writes is linear: twice the text, twice the work.
+
+Work in Python is counted in lines. What a library does inside one line, such as a regular expression that backtracks,
+is seen in processor time alone: of that the ratio is looked at, with room for a busy machine.
+"""
 
 import sys
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -72,6 +77,25 @@ def test_twice_the_text_is_at_most_twice_the_work(read: Callable[[list[str]], in
         pieces = pieces_of(unit, num_characters)
         work.append(count_lines(lambda given=pieces: read(given)))
     assert work[1] < ALLOWED_GROWTH * work[0], work
+
+
+def processor_s(run: Callable[[], object]) -> float:
+    begun_at = time.thread_time()
+    run()
+    return time.thread_time() - begun_at
+
+
+@pytest.mark.parametrize("unit", ADVERSARIAL[:5], ids=ascii)
+@pytest.mark.parametrize("read", [match_stops, parse_plain, detokenize])
+def test_four_times_the_text_is_far_from_sixteen_times_the_time(  # SEC-26
+    read: Callable[[list[str]], int], unit: str
+) -> None:
+    short, long = pieces_of(unit, 4_000), pieces_of(unit, 16_000)
+    ratios = []
+    while not ratios or (min(ratios) >= 9 and len(ratios) < 8):
+        least = [min(processor_s(lambda given=given: read(given)) for _ in range(2)) for given in (short, long)]
+        ratios.append(least[1] / max(least[0], 1e-6))
+    assert min(ratios) < 9, ratios
 
 
 def test_a_megabyte_of_openings_comes_through_whole() -> None:  # SEC-26
