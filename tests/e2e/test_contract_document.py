@@ -8,9 +8,11 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
+from harness.keys import add_key, bearing
 from harness.raw_http import Answer, request
-from harness.server_thread import ServerThread
+from harness.server_thread import ServerThread, wait_until
 from tidegate.contract.json_schema import closed
+from tidegate.lifecycle.principal import Quotas
 
 CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/contract.schema.json").read_text("utf-8"))
@@ -142,6 +144,25 @@ def test_a_field_that_is_not_served_is_refused_and_one_that_has_no_effect_is_not
         answer = request(server.port, "POST", path, {"model": server.model, "max_tokens": 2, **usual, name: ASKS[name]})
         expected = {"not_served": (400, 422), "no_effect": (200,), "acts": (200,)}[use["use"]]
         assert answer.status in expected, (name, answer.body)
+
+
+def test_a_key_reads_what_it_may_do_and_nobody_reads_it_without_one() -> None:
+    with ServerThread("scripted") as running:
+        state_dir = running.settings.server.state_dir
+        assert state_dir is not None
+        quotas = Quotas(concurrency=2, requests_per_minute=30)
+        routes = frozenset({"/v1/contract", COMPLETION})
+        key = add_key(state_dir, "batch", routes=routes, quotas=quotas, priority_min=10)
+        wait_until(lambda: request(running.port, "GET", "/v1/contract").status == 401, "closed without a key")
+        answer = request(running.port, "GET", "/v1/contract", headers=bearing(key))
+        found = answer.json()
+        jsonschema_rs.validate(closed(SCHEMA), found)
+        assert found["caller"]["name"] == "batch"
+        assert found["caller"]["priority_min"] == 10
+        assert [one["path"] for one in found["models"][0]["endpoints"]] == [COMPLETION]
+        limits = {name: limit["value"] for name, limit in found["limits"].items() if limit["scope"] == "key"}
+        assert limits == {"concurrency": 2, "requests_per_minute": 30, "tokens_per_minute": None}
+        assert key.encode() not in answer.body
 
 
 ASKS: dict[str, Any] = {

@@ -51,6 +51,7 @@ class PublicServer:
         """Closes the listener and its connections. Idempotent."""
         await self.http.stop()
         self.parts.service.close()
+        self.parts.access.close()
 
     async def _wait_empty(self, timeout_s: float) -> None:
         with contextlib.suppress(TimeoutError):

@@ -21,6 +21,8 @@ class Place(Enum):
     ERROR = auto()
     RETRY_LATER = auto()
     """Errors that say when to come back."""
+    NO_KEY = auto()
+    """401."""
     NOT_ALLOWED = auto()
     """405."""
 
@@ -96,6 +98,7 @@ RESPONSE_HEADERS: dict[str, HeaderRow] = {
         is_certain=True,
         schema={"type": "integer", "minimum": 1, "maximum": 120},
     ),
+    headers.WWW_AUTHENTICATE: HeaderRow("Which credential is wanted.", Place.NO_KEY, is_certain=True),
     headers.ALLOW: HeaderRow("The methods of this route.", Place.NOT_ALLOWED, is_certain=True),
     headers.DEPRECATION: HeaderRow("When the route or field became deprecated.", Place.EVERYWHERE),
     headers.SUNSET: HeaderRow("When the route or field goes away.", Place.EVERYWHERE),

@@ -162,6 +162,8 @@ def _error_response(status: int) -> Document:
     places = {Place.EVERYWHERE, Place.ERROR}
     if any(row.retry is Retry.LATER for row in rows):
         places.add(Place.RETRY_LATER)
+    if status == 401:
+        places.add(Place.NO_KEY)
     if status == 405:
         places.add(Place.NOT_ALLOWED)
     member = {
