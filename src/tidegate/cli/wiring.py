@@ -27,6 +27,7 @@ from tidegate.http.service_port import Admin, Operator
 from tidegate.http.settings import HttpSettings
 from tidegate.http.settings import ServerSettings as HttpServerSettings
 from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
+from tidegate.lifecycle.cost_model import ChunkRule
 from tidegate.lifecycle.drain import Drain, DrainState
 from tidegate.observability.audit import AuditLog
 from tidegate.observability.composite_observer import CompositeObserver
@@ -94,15 +95,18 @@ def build_parts(
     """Builds the server around an engine. Raises AccessError when keys or the admin credential cannot be read."""
     clock = SystemClock()
     drain = Drain()
-    limits = AdmissionLimits(
-        settings.engine.max_sequences, settings.admission.queue_depth, settings.admission.queued_tokens
-    )
-    admission = AdmissionController(limits, drain)
+    admission = build_admission(settings, drain)
     metrics = MetricsObserver(engine.statistics, admission.statistics, __version__)
     observer = CompositeObserver([metrics, LogObserver(logger)])
     _report_engine(engine, observer, drain)
     surroundings = Surroundings(
-        engine, LocalGate(admission, clock), drain, observer, clock, settings.server.unsent_bytes, on_fault=_log_fault
+        engine,
+        LocalGate(admission, clock, engine.statistics, on_fault=_log_fault),
+        drain,
+        observer,
+        clock,
+        settings.server.unsent_bytes,
+        on_fault=_log_fault,
     )
     service_settings = ServiceSettings(
         settings.server.status_hold_s, UnknownFieldPolicy(settings.api.unknown_fields), server_facts(settings)
@@ -121,6 +125,19 @@ def build_parts(
         public_app=make_public_app(service, settings=http, ports=ports),
         access=access,
     )
+
+
+def build_admission(settings: Settings, drain: Drain) -> AdmissionController:
+    """Returns the machine that lets requests into the engine."""
+    engine, admission = settings.engine, settings.admission
+    limits = AdmissionLimits(
+        engine.max_sequences,
+        admission.queue_depth,
+        admission.queued_tokens,
+        admission.queue_deadline_ms,
+        admission.kv_overcommit,
+    )
+    return AdmissionController(limits, drain, chunks=ChunkRule(step_tokens(engine), engine.prefill_chunk_tokens))
 
 
 def _report_engine(engine: LocalEngine, observer: Observer, drain: Drain) -> None:

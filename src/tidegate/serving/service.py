@@ -17,7 +17,7 @@ from tidegate.contract.model_list import Model, ModelList
 from tidegate.contract.unknown_fields import UnknownFieldPolicy, ignored_fields_header
 from tidegate.engine.port import Engine
 from tidegate.errors import EngineUnavailable, InternalError, ModelNotFound, ServeError
-from tidegate.lifecycle.admission import AdmissionStatistics
+from tidegate.lifecycle.admission_statistics import AdmissionStatistics
 from tidegate.lifecycle.events import Event
 from tidegate.lifecycle.principal import Principal
 from tidegate.lifecycle.states import Reply as ReplyState
