@@ -129,15 +129,13 @@ def test_a_limit_that_is_not_enforced_says_why_and_one_that_is_names_an_error_co
 
 def limit_names_in(tree: ast.AST) -> set[str]:
     """Names that a module puts into errors as `limit.name`, where they are written as text."""
+    places = {"LimitFact": 0, "over_limit": 1}
     names = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            given = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "name")]
-            texts = [one.value for one in given if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-            if node.func.id == "LimitFact":
-                names.update(texts[:1])
-            elif node.func.id == "over_limit":
-                names.update(texts[-1:])
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in places:
+            place = places[node.func.id]
+            given = [*node.args[place : place + 1], *(one.value for one in node.keywords if one.arg == "name")]
+            names.update(one.value for one in given if isinstance(one, ast.Constant) and isinstance(one.value, str))
     return names
 
 
