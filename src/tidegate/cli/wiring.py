@@ -11,6 +11,7 @@ from structlog.typing import FilteringBoundLogger
 
 from tidegate import __version__
 from tidegate.cli.access import Access, open_access
+from tidegate.cli.described_settings import server_facts
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.settings import Settings, step_tokens
 from tidegate.cli.sockets import is_loopback
@@ -117,7 +118,9 @@ def build_parts(
         settings.server.unsent_bytes,
         on_fault=_log_fault,
     )
-    service_settings = ServiceSettings(settings.server.status_hold_s, UnknownFieldPolicy(settings.api.unknown_fields))
+    service_settings = ServiceSettings(
+        settings.server.status_hold_s, UnknownFieldPolicy(settings.api.unknown_fields), server_facts(settings)
+    )
     service = Service(loaded.served, surroundings, service_settings, entropy)
     admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept), accounts)
     access = open_access(settings, clock)
