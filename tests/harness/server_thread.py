@@ -11,12 +11,14 @@ from typing import Any, TypeVar
 import msgspec
 import uvloop
 
+from harness.state_folder import lend_state_folder
 from tidegate.cli.model_loading import load_model
 from tidegate.cli.running_server import RunningServer
 from tidegate.cli.settings import Settings
 from tidegate.cli.settings_sources import resolve
 from tidegate.cli.sockets import Sockets
 from tidegate.observability.logs import LogFormat, LogSettings, build_logger
+from tidegate.serving.local_gate import LocalGate
 from tidegate.system import SystemClock
 
 T = TypeVar("T")
@@ -40,11 +42,16 @@ class Baseline:
 
 
 class ServerThread:
-    """Used as a context manager. `settings` maps `section.key` to values; both ports are free ones."""
+    """Used as a context manager. `settings` maps `section.key` to values; both ports are free ones.
+
+    Its state lies in a folder of its own, unless `server__state_dir` says where.
+    """
 
     def __init__(self, engine: str, **settings: Any) -> None:
         flags = {"engine.kind": engine, "server.port": 0, "server.admin_port": 0}
         flags |= {name.replace("__", "."): value for name, value in settings.items()}
+        if "server.state_dir" not in flags:
+            flags["server.state_dir"] = lend_state_folder(self)
         self.settings: Settings = resolve(None, {}, flags, is_file_required=False).settings
         self.log = io.StringIO()
         self._thread = threading.Thread(target=self._run, name="server under test")
@@ -162,8 +169,10 @@ class ServerThread:
 
     def _baseline(self) -> Baseline:
         parts, status = self.running.parts, self.running.supervisor.engine.statistics()
-        admission = parts.admission.statistics()
-        parts.admission.check_integrity()
+        gate = parts.gate
+        assert isinstance(gate, LocalGate)
+        admission = gate.statistics()
+        gate.admission.check_integrity()
         return Baseline(
             num_live=len(parts.service.live),
             num_permits=admission.num_requests,

@@ -3,9 +3,11 @@
 import asyncio
 import contextlib
 import socket
+from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
+from tidegate.cli.drain_order import DrainOrder
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.settings import Settings
 from tidegate.cli.wiring import ServerParts, build_parts, build_server
@@ -13,6 +15,7 @@ from tidegate.engines.local.client import LocalEngine
 from tidegate.errors import ServerDraining
 from tidegate.http.server import HttpServer
 from tidegate.lifecycle.drain import DrainEvent
+from tidegate.serving.remote_gate import RemoteGate
 
 _LAST_WORDS_S = 2.0
 """How long streams have to take their error event after the drain."""
@@ -28,31 +31,54 @@ class PublicServer:
         engine: LocalEngine,
         sock: socket.socket,
         logger: FilteringBoundLogger,
+        order: DrainOrder | None = None,
+        gate_socket: Path | None = None,
     ) -> None:
-        self._drain_timeout_s = settings.server.drain_timeout_s
-        self.parts: ServerParts = build_parts(settings, loaded, engine, logger)
+        """`gate_socket` is where another process decides who enters; None: this one does."""
+        self.order = order or DrainOrder(settings.server)
+        self.parts: ServerParts = build_parts(settings, loaded, engine, logger, gate_socket)
         self.http: HttpServer = build_server(settings, self.parts.public_app, sock)
 
     async def start(self) -> None:
         """Accepts connections; requests are refused until the engine is ready."""
+        if isinstance(self.parts.gate, RemoteGate):
+            self.parts.gate.start()
         await self.http.start()
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether a generating request would be taken now."""
+        gate = self.parts.gate
+        return self.parts.service.is_ready() and (not isinstance(gate, RemoteGate) or gate.is_connected)
+
     async def drain(self) -> None:
-        """Refuses new requests, lets the running ones finish, and ends what is left with an error event."""
+        """Refuses new requests, lets the running ones finish, and ends what is left with an error event.
+
+        The listener answers all the while, and at least as long as `drain_delay_s` says.
+        """
         parts = self.parts
-        parts.drain.apply(DrainEvent.BEGIN)
-        await self._wait_empty(self._drain_timeout_s)
+        self.begin_drain()
+        await self.order.wait_requests(parts.service.wait_empty)
         parts.drain.apply(DrainEvent.END)
         if parts.service.live:
             parts.service.expire_all(ServerDraining("The server is shutting down."))
-            await self._wait_empty(_LAST_WORDS_S)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_WORDS_S):
+                    await parts.service.wait_empty()
+        await self.order.wait_delay()
+
+    def begin_drain(self, timeout_s: float | None = None) -> None:
+        """From here on new requests are refused; whoever runs this server hears of the order and calls `drain`."""
+        self.parts.drain.apply(DrainEvent.BEGIN)
+        self.order.give(timeout_s)
 
     async def stop(self) -> None:
         """Closes the listener and its connections. Idempotent."""
         await self.http.stop()
+        gate = self.parts.gate
+        if isinstance(gate, RemoteGate):
+            await gate.aclose()
+        else:
+            gate.close()
         self.parts.service.close()
-
-    async def _wait_empty(self, timeout_s: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await self.parts.service.wait_empty()
+        self.parts.access.close()

@@ -5,23 +5,32 @@ import logging
 import socket
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
 from tidegate import __version__
+from tidegate.cli.access import Access, open_access
+from tidegate.cli.described_settings import server_facts
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.settings import Settings, step_tokens
+from tidegate.cli.sockets import is_loopback
 from tidegate.contract.unknown_fields import UnknownFieldPolicy
 from tidegate.engine.options import EngineOptions
 from tidegate.engines.local.client import LocalEngine
+from tidegate.engines.local.restart_policy import RestartSettings
+from tidegate.engines.local.supervisor import SupervisorSettings
 from tidegate.http.app import AppPorts, make_admin_app, make_public_app
 from tidegate.http.asgi import AsgiApp
+from tidegate.http.authorise import Authorise
 from tidegate.http.server import HttpServer
-from tidegate.http.service_port import Admin
+from tidegate.http.service_port import Admin, Operator
 from tidegate.http.settings import HttpSettings
 from tidegate.http.settings import ServerSettings as HttpServerSettings
 from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
+from tidegate.lifecycle.cost_model import ChunkRule
 from tidegate.lifecycle.drain import Drain, DrainState
+from tidegate.observability.audit import AuditLog
 from tidegate.observability.composite_observer import CompositeObserver
 from tidegate.observability.exposition import render_metrics
 from tidegate.observability.log_observer import LogObserver
@@ -32,6 +41,7 @@ from tidegate.serving.admin import AdminView
 from tidegate.serving.driver import Surroundings
 from tidegate.serving.local_gate import LocalGate
 from tidegate.serving.prepare import MaxDeadlines
+from tidegate.serving.remote_gate import RemoteGate
 from tidegate.serving.service import Service, ServiceSettings
 from tidegate.system import SystemClock, entropy
 
@@ -44,10 +54,11 @@ class ServerParts:
 
     service: Service
     drain: Drain
-    admission: AdmissionController
+    gate: LocalGate | RemoteGate
     admin: AdminView
+    observer: Observer
     public_app: AsgiApp
-    admin_app: AsgiApp
+    access: Access
 
 
 def open_log(settings: Settings) -> FilteringBoundLogger:
@@ -82,38 +93,67 @@ def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
 
 
 def build_parts(
-    settings: Settings, loaded: LoadedModel, engine: LocalEngine, logger: FilteringBoundLogger
+    settings: Settings,
+    loaded: LoadedModel,
+    engine: LocalEngine,
+    logger: FilteringBoundLogger,
+    gate_socket: Path | None = None,
 ) -> ServerParts:
-    """Builds the server around an engine."""
+    """Builds the server around an engine. Raises AccessError when keys or the admin credential cannot be read.
+
+    `gate_socket` is where another process decides who enters the engine; None: this one does.
+    """
     clock = SystemClock()
     drain = Drain()
-    limits = AdmissionLimits(
-        settings.engine.max_sequences, settings.admission.queue_depth, settings.admission.queued_tokens
-    )
-    admission = AdmissionController(limits, drain)
-    metrics = MetricsObserver(engine.statistics, admission.statistics, __version__)
+    gate = build_gate(settings, drain, engine) if gate_socket is None else RemoteGate(gate_socket, drain)
+    accounts = gate.statistics if isinstance(gate, LocalGate) else None
+    metrics = MetricsObserver(engine.statistics, accounts, __version__)
     observer = CompositeObserver([metrics, LogObserver(logger)])
     _report_engine(engine, observer, drain)
     surroundings = Surroundings(
-        engine, LocalGate(admission, clock), drain, observer, clock, settings.server.unsent_bytes, on_fault=_log_fault
+        engine,
+        gate,
+        drain,
+        observer,
+        clock,
+        settings.server.unsent_bytes,
+        on_fault=_log_fault,
     )
     service_settings = ServiceSettings(
         settings.server.status_hold_s,
         UnknownFieldPolicy(settings.api.unknown_fields),
+        server_facts(settings),
         MaxDeadlines(settings.deadlines.max_ms, settings.deadlines.first_token_ms),
     )
     service = Service(loaded.served, surroundings, service_settings, entropy)
-    admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept))
-    ports = AppPorts(observer=observer, clock=clock, entropy=entropy)
+    admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept), accounts)
+    access = open_access(settings, clock)
+    ports = AppPorts(observer=observer, clock=clock, entropy=entropy, authorise=access.public)
     http = _http_settings(settings)
     return ServerParts(
         service=service,
         drain=drain,
-        admission=admission,
+        gate=gate,
         admin=admin,
+        observer=observer,
         public_app=make_public_app(service, settings=http, ports=ports),
-        admin_app=make_admin_app(admin, settings=http, ports=ports),
+        access=access,
     )
+
+
+def build_gate(settings: Settings, drain: Drain, source: LocalEngine) -> LocalGate:
+    """Returns what lets requests into the engine."""
+    engine, admission = settings.engine, settings.admission
+    limits = AdmissionLimits(
+        engine.max_sequences,
+        admission.queue_depth,
+        admission.queued_tokens,
+        admission.queue_deadline_ms,
+        admission.kv_overcommit,
+    )
+    chunks = ChunkRule(step_tokens(engine), engine.prefill_chunk_tokens)
+    controller = AdmissionController(limits, drain, chunks=chunks)
+    return LocalGate(controller, SystemClock(), source.statistics, on_fault=_log_fault)
 
 
 def _report_engine(engine: LocalEngine, observer: Observer, drain: Drain) -> None:
@@ -137,9 +177,32 @@ def _report_engine(engine: LocalEngine, observer: Observer, drain: Drain) -> Non
     engine.on_lost.append(lambda reason: tell(reason=reason))
 
 
-def build_admin_app(admin: Admin, settings: Settings) -> AsgiApp:
-    """Returns the admin application around another view than a single server's."""
-    return make_admin_app(admin, settings=_http_settings(settings), ports=AppPorts(entropy=entropy))
+def build_admin_app(
+    admin: Admin,
+    operator: Operator,
+    settings: Settings,
+    *,
+    logger: FilteringBoundLogger,
+    observer: Observer,
+    authorise: Authorise,
+) -> AsgiApp:
+    """Returns the admin application. On loopback only requests that name loopback are answered."""
+    return make_admin_app(
+        admin,
+        operator,
+        settings=_http_settings(settings),
+        ports=AppPorts(observer=observer, entropy=entropy, authorise=authorise),
+        audit=AuditLog(logger).write,
+        is_local=is_loopback(settings.server.admin_host),
+    )
+
+
+def supervisor_settings(settings: Settings) -> SupervisorSettings:
+    """Returns how the engine process is watched and restarted."""
+    defaults = RestartSettings()
+    first_wait_s = settings.engine.restart_wait_s
+    restart = RestartSettings(first_wait_s=first_wait_s, max_wait_s=max(defaults.max_wait_s, first_wait_s))
+    return SupervisorSettings(restart=restart, stall_timeout_s=settings.engine.stall_timeout_s)
 
 
 def _http_settings(settings: Settings) -> HttpSettings:
@@ -149,6 +212,7 @@ def _http_settings(settings: Settings) -> HttpSettings:
         heartbeat_s=settings.server.heartbeat_s,
         slow_client_timeout_s=settings.server.slow_client_timeout_s,
         queue_full_status=settings.admission.queue_full_status,
+        has_open_metrics=settings.auth.open_metrics,
     )
 
 

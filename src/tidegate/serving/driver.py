@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tidegate.clock import Clock
 from tidegate.contract.error_table import row_of
 from tidegate.engine.port import Engine
-from tidegate.errors import EngineRefused, InternalError, RateFacts, ServeError
+from tidegate.errors import DeadlineExceeded, EngineRefused, InternalError, RateFacts, ServeError
 from tidegate.inference.output import TokenDelta, TokenLogprob
 from tidegate.lifecycle.drain import Drain
 from tidegate.lifecycle.effects import Effect
@@ -144,7 +144,9 @@ class RequestDriver:
         self._apply(Event.SUBMIT)
 
     def refuse(self, error: ServeError) -> None:
-        """The request may not enter: its client is told why."""
+        """The request may not enter: its client is told why. The gate may see a deadline pass before our timer does."""
+        if isinstance(error, DeadlineExceeded):
+            self.story.cause = "deadline"
         self._end_unsubmitted(Event.REFUSE, error)
 
     def _end_unsubmitted(self, event: Event, error: ServeError) -> None:

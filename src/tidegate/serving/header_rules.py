@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from tidegate.contract import headers
 from tidegate.contract.bounds import MAX_COUNT
 from tidegate.contract.quote import quote
-from tidegate.errors import InvalidValue
+from tidegate.errors import InvalidValue, UnsupportedParameter
 
+NOT_SERVED: dict[str, str] = {}
+"""Headers that are refused, with the reason: a caller who relies on one must not find out by losing money."""
 PRIORITY_MIN, PRIORITY_MAX = -100, 100
 
 
@@ -24,7 +26,10 @@ class HeaderWishes:
 
 
 def read_wishes(given: Mapping[str, str]) -> HeaderWishes:
-    """Raises InvalidValue for the first malformed header; `param` is its name."""
+    """Raises UnsupportedParameter or InvalidValue for the first header that is wrong; `param` is its name."""
+    for name, reason in NOT_SERVED.items():
+        if name in given:
+            raise UnsupportedParameter(f"{name}: {reason}", param=name)
     return HeaderWishes(
         priority=priority_of(given),
         deadline_ms=_milliseconds(given, headers.IN_DEADLINE_MS),

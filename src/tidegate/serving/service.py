@@ -7,7 +7,7 @@ on a thread, so that a ten-megabyte prompt delays nobody's stream. A cancelled c
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tidegate.contract import headers
@@ -18,7 +18,6 @@ from tidegate.contract.rate_headers import rate_headers
 from tidegate.contract.unknown_fields import UnknownFieldPolicy, ignored_fields_header
 from tidegate.engine.port import Engine
 from tidegate.errors import EngineUnavailable, InternalError, ServeError
-from tidegate.lifecycle.admission import AdmissionStatistics
 from tidegate.lifecycle.events import Event
 from tidegate.lifecycle.principal import Principal
 from tidegate.lifecycle.states import Reply as ReplyState
@@ -26,6 +25,7 @@ from tidegate.serving.call import Call
 from tidegate.serving.chat_writer import ChatAssembler, ChatWriter
 from tidegate.serving.chunk_head import ChunkHead, ReplyIdentity
 from tidegate.serving.completion_writer import CompletionAssembler, CompletionWriter
+from tidegate.serving.describe import describe_contract
 from tidegate.serving.driven_stream import DrivenStream, StreamWriter
 from tidegate.serving.driver import RequestDriver, Surroundings
 from tidegate.serving.ending import describe_gone
@@ -37,6 +37,7 @@ from tidegate.serving.prepared import PreparedCall
 from tidegate.serving.prompt_scores import prompt_logprobs
 from tidegate.serving.reply import Headers, Reply, WholeReply
 from tidegate.serving.served_model import ServedModel
+from tidegate.serving.server_facts import ServerFacts
 from tidegate.serving.token_routes import detokenize, tokenize
 
 _T = TypeVar("_T")
@@ -52,6 +53,7 @@ class ServiceSettings:
 
     status_hold_s: float = 10.0
     unknown_fields: UnknownFieldPolicy = UnknownFieldPolicy.REPORT
+    facts: ServerFacts = field(default_factory=ServerFacts)
     max_deadlines: MaxDeadlines = NO_MAXIMUM
 
 
@@ -90,9 +92,6 @@ class Service:
     def is_ready(self) -> bool:
         return self.is_accepting and self.engine.statistics().is_ready
 
-    def admission_statistics(self) -> AdmissionStatistics:
-        return self._around.gate.statistics()
-
     async def claim_slot(self, principal: Principal, route: str) -> KeySlot:
         """See `http.service_port.Service.claim_slot`. A refusal is counted here."""
         try:
@@ -124,6 +123,13 @@ class Service:
     def model(self, model_id: str, principal: Principal) -> WholeReply:
         """Raises ModelNotFound and ModelNotAllowed."""
         return WholeReply(encode_json(self._card(self.served.check_name(model_id, principal))))
+
+    def contract(self, principal: Principal) -> WholeReply:
+        """Says what this server promises to `principal`."""
+        info = self.engine.statistics().model
+        settings = self._settings
+        described = describe_contract(self.served, info, settings.facts, settings.unknown_fields, principal)
+        return WholeReply(encode_json(described), headers=self._headers(()))
 
     def expire_all(self, error: ServeError) -> None:
         """Ends every live request with `error`, because the server shuts down."""
@@ -158,9 +164,10 @@ class Service:
             raise
 
     def _preparation(self) -> Preparation:
-        info = self.engine.statistics().model
+        status = self.engine.statistics()
+        info = status.model
         if info is None:
-            raise EngineUnavailable("The engine is starting; try again soon.", retry_after_s=2)
+            raise EngineUnavailable("The engine is starting; try again soon.", retry_after_s=status.retry_after_s)
         settings = self._settings
         return Preparation(
             self.served, info, settings.unknown_fields, self._around.clock, self._entropy, settings.max_deadlines
