@@ -76,7 +76,7 @@ def text_of(stream: Stream, route: Route, index: int = 0) -> str:
 
 
 @pytest.mark.parametrize("route", Route, ids=["chat", "completions"])
-def test_a_reader_that_stops_and_comes_back_gets_the_same_text(
+def test_a_reader_that_stops_and_comes_back_gets_the_same_text(  # SLOW-2
     patient: ServerThread, stack: ExitStack, route: Route
 ) -> None:
     before = patient.rest()
@@ -170,7 +170,7 @@ def test_a_whole_reply_is_never_held(patient: ServerThread) -> None:
     assert answer.json()["choices"][0]["message"]["content"] == TEXT
 
 
-def test_a_reader_that_never_reads_is_cut_off_and_counted(strict: ServerThread, stack: ExitStack) -> None:
+def test_a_reader_that_never_reads_is_cut_off_and_counted(strict: ServerThread, stack: ExitStack) -> None:  # SLOW-1
     before, counted = strict.rest(), read_metrics(strict.admin_port)
     strict.take_log()
     client = stall(strict, stack)

@@ -79,6 +79,7 @@ def script(**fields: Any) -> dict[str, Any]:
 OVER: dict[str, tuple[str, dict[str, Any]]] = {
     "body_bytes": completion(prompt="a" * 1_000_001),
     "json_depth": completion(metadata=nest(21)),
+    "json_members": completion(unheard_of={str(number): 1 for number in range(65_537)}),
     "messages": chat(messages=[user("a")] * 6),
     "prompts": completion(prompt=["a"] * 5),
     "choices": chat(n=4),
@@ -97,6 +98,8 @@ OVER: dict[str, tuple[str, dict[str, Any]]] = {
 ELSEWHERE = {
     "uri_bytes": "tests/http",
     "header_bytes": "tests/http",
+    "json_elements": "tests/contract/test_json_size.py",
+    "tokenize_characters": "tests/serving/test_large_bodies.py",
     "concurrency": "of keys",
     "requests_per_minute": "of keys",
     "tokens_per_minute": "of keys",

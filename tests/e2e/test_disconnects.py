@@ -15,7 +15,7 @@ from harness.server_view import ended_requests, engine_state, live_requests, rea
 pytestmark = pytest.mark.process
 
 ENDLESS = {"pieces": hex_pieces("a", "b", "c"), "repeat": 1000, "delays_s": [0.01], "finish": "eos"}
-NUM_STORM = 300
+NUM_STORM = 1000
 NUM_AT_ONCE = 24
 SLOW_STEP_S = 0.5
 
@@ -56,7 +56,9 @@ BODIES = {
 
 @pytest.mark.parametrize("is_reset", [False, True], ids=["closes", "resets"])
 @pytest.mark.parametrize("name", BODIES)
-def test_every_choice_of_a_client_that_goes_is_aborted(server: ServerThread, name: str, is_reset: bool) -> None:
+def test_every_choice_of_a_client_that_goes_is_aborted(  # DL-2
+    server: ServerThread, name: str, is_reset: bool
+) -> None:
     route, body, num_choices = BODIES[name]
     before, counted = server.rest(), read_metrics(server.admin_port)
     client, answer = begin(server, route, body, "many")

@@ -98,7 +98,7 @@ def server() -> Iterator[ServerThread]:
 
 @pytest.mark.parametrize("is_reset", [False, True], ids=["closes", "resets"])
 @cells
-def test_a_client_that_goes_leaves_nothing(server: ServerThread, cell: Cell, is_reset: bool) -> None:
+def test_a_client_that_goes_leaves_nothing(server: ServerThread, cell: Cell, is_reset: bool) -> None:  # DL-2
     before, counted = server.rest(), read_metrics(server.admin_port)
     server.take_log()
     caller = Caller(server.port, cell)

@@ -37,9 +37,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         float, _number("how long an idle server still answers after SIGTERM, so that balancers see /readyz", ge=0)
     ] = 0.0
     state_dir: Annotated[str | None, _text("folder for keys and answers; ~/.local/state/tidegate if absent")] = None
-    send_buffer_bytes: Annotated[int | None, _text("SO_SNDBUF of accepted sockets; the system's own when absent")] = (
-        None
-    )
+    send_buffer_bytes: Annotated[int, _number("SO_SNDBUF of accepted sockets; Linux doubles it", ge=1024)] = 131_072
 
 
 class AuthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

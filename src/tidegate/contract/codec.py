@@ -17,6 +17,7 @@ from tidegate.contract.chat import ChatRequest
 from tidegate.contract.completion import CompletionRequest
 from tidegate.contract.decode_fault import json_fault, value_fault
 from tidegate.contract.json_depth import check_json_depth
+from tidegate.contract.json_size import check_json_size
 from tidegate.contract.tokenize import DetokenizeRequest, TokenizeRequest
 
 _T = TypeVar("_T")
@@ -65,6 +66,7 @@ def decode_members(text: bytes, limits: Limits) -> dict[str, msgspec.Raw]:
 
 def _decode(decoder: "msgspec.json.Decoder[_T]", body: bytes, limits: Limits) -> _T:
     check_json_depth(body, limits.json_depth)
+    check_json_size(body)
     try:
         if not body.isascii():
             body.decode()  # members that nobody asked for would be skipped unread

@@ -1,9 +1,11 @@
 """How deep a JSON text nests, found before it is parsed: a parser would recurse.
 
-The text is reduced to its quotes and brackets, and their running sum is taken in blocks of a fixed size: linear in
-time, bounded in memory. For a text that is not JSON the result holds for the part before its first fault, which is all
-that a parser will look at.
+The text is reduced to its quotes and brackets, and their running sum is taken, in blocks of a fixed size: linear in
+time, bounded in memory, and other threads get their turn between blocks. For a text that is not JSON the result holds
+for the part before its first fault, which is all that a parser will look at.
 """
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -12,17 +14,17 @@ from tidegate.contract.bounds import over_limit
 _QUOTE = 2
 _MARKS = bytes.maketrans(b'"[{]}', bytes((_QUOTE, 1, 1, 255, 255)))
 _NOT_MARKS = bytes(byte for byte in range(256) if byte not in b'"[{]}')
-_BLOCK_BYTES = 1 << 18
+BLOCK_BYTES = 1 << 18
 
 
 def json_depth(text: bytes) -> int:
     """Returns the depth of the deepest array or object in `text`; 0 for a bare value. Strings are seen as strings."""
-    if b"\\" in text:
-        text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
-    marks = text.translate(_MARKS, _NOT_MARKS)
     depth = deepest = num_quotes = 0
-    for start in range(0, len(marks), _BLOCK_BYTES):
-        block = np.frombuffer(marks, np.int8, min(_BLOCK_BYTES, len(marks) - start), start)
+    for part in unescaped_blocks(text):
+        marks = part.translate(_MARKS, _NOT_MARKS)
+        if not marks:
+            continue
+        block = np.frombuffer(marks, np.int8)
         is_quote = block == _QUOTE
         quotes_before = np.cumsum(is_quote, dtype=np.int64) + num_quotes
         steps = np.where(is_quote | (quotes_before & 1 == 1), 0, block)
@@ -30,6 +32,19 @@ def json_depth(text: bytes) -> int:
         deepest = max(deepest, int(depths.max()))
         depth, num_quotes = int(depths[-1]), int(quotes_before[-1])
     return deepest
+
+
+def unescaped_blocks(text: bytes) -> Iterator[bytes]:
+    """Yields `text` in blocks, without its escaped quotes and backslashes. No block ends inside an escape."""
+    start = 0
+    while start < len(text):
+        end = start + BLOCK_BYTES
+        block = text[start:end]
+        if (len(block) - len(block.rstrip(b"\\"))) % 2:
+            block += text[end : end + 1]
+            end += 1
+        start = end
+        yield block.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in block else block
 
 
 def check_json_depth(text: bytes, max_depth: int) -> None:

@@ -83,7 +83,7 @@ REQUESTS: tuple[Metric, ...] = (
     _metric("requests_received", _COUNTER, "Requests to generating and tokenizing routes.", "route"),
     _metric("requests_refused", _COUNTER, "Requests answered with an error before engine work.", "route", "code"),
     _metric("request_success", _COUNTER, "Requests that ended well, by finish reason.", "finish_reason"),
-    _metric("aborts", _COUNTER, "Requests ended early, by cause: client_gone, slow_client, shutdown, ...", "cause"),
+    _metric("aborts", _COUNTER, "Requests ended early, by cause: client_gone, slow_client, deadline, ...", "cause"),
     _metric("request_errors", _COUNTER, "Errors that callers got, by public error code.", "code"),
     _metric("retries_seen", _COUNTER, "Requests that their client marked as a retry.", "route"),
     _metric("http_requests", _COUNTER, "HTTP responses by route, method and status.", "route", "method", "status"),

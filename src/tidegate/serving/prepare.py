@@ -115,9 +115,9 @@ class Preparation:
         """Returns `system_fingerprint`: the served revision, marked as ours."""
         return "tg_" + self.model.revision(self.info)
 
-    def check_length(self, text: str, param: str) -> None:
-        """Refuses text that cannot fit whatever its tokens are, before any tokenizer sees it."""
-        least = -(-len(text) // self.model.longest_token_bytes)
+    def check_length(self, num_characters: int, param: str) -> None:
+        """Refuses text that cannot fit whatever its tokens are, before any template or tokenizer sees it."""
+        least = -(-num_characters // self.model.longest_token_bytes)
         if least > self.info.max_model_len:
             raise ContextLengthExceeded(
                 f"the context holds {self.info.max_model_len} tokens; this text has at least {least}",

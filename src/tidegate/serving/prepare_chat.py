@@ -59,9 +59,8 @@ def chat_token_ids(request: TemplatedRequest, preparation: Preparation) -> list[
     """Returns what the model reads: the rendered template, control tokens included. Raises InvalidTemplateInput."""
     model = preparation.model
     messages: list[dict[str, Any]] = [msgspec.to_builtins(message) for message in request.messages or []]
-    for message in messages:
-        for part in _texts(message):
-            preparation.check_length(part, "messages")
+    num_characters = sum(len(text) for message in messages for text in _texts(message))
+    preparation.check_length(num_characters, "messages")
     chat = ChatInput(
         messages,
         add_generation_prompt=request.add_generation_prompt,

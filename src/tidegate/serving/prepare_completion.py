@@ -59,7 +59,7 @@ def _source(
     tokenizer = preparation.model.tokenizer
     vocabulary = planned.vocabulary if planned is not None else tokenizer.vocabulary
     if isinstance(prompt, str):
-        preparation.check_length(prompt, "prompt")
+        preparation.check_length(len(prompt), "prompt")
         token_ids = tokenizer.encode(prompt, add_special=True, parse_special=False)
         text = prompt
     else:

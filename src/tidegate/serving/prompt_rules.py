@@ -11,6 +11,8 @@ from tidegate.serving.request_policy import RequestPolicy
 from tidegate.serving.sampling_rules import check_token_ids
 
 Prompt = str | list[int]
+MAX_TOKENIZE_CHARACTERS = 4 * 1024 * 1024
+"""Of a text to tokenize: no context bounds it, and every token of it becomes part of the answer."""
 
 
 def prompts_of(request: CompletionRequest, *, vocab_size: int) -> list[Prompt]:
@@ -67,6 +69,9 @@ def check_tokenize(request: TokenizeRequest, policy: RequestPolicy) -> None:
     if len(given) > 1:
         raise InvalidValue(f"{given[1]}: excludes {given[0]}", param=given[1])
     if request.messages is None:
+        actual = len(text_to_tokenize(request) or "")
+        if actual > MAX_TOKENIZE_CHARACTERS:
+            raise over_limit(given[0], "tokenize_characters", value=MAX_TOKENIZE_CHARACTERS, actual=actual)
         return
     check_messages(request.messages, policy)
     check_template(request, policy)

@@ -12,9 +12,11 @@ from msgspec import UNSET
 from tidegate import errors
 from tidegate.contract.bounds import Limits
 from tidegate.contract.error_table import ERROR_TABLE
+from tidegate.contract.json_size import MAX_ELEMENTS, MAX_MEMBERS
 from tidegate.contract.self_description import DescribedLimit, LimitScope, LimitUnit
 from tidegate.inference.model_info import ModelInfo
 from tidegate.lifecycle.principal import Quotas
+from tidegate.serving.prompt_rules import MAX_TOKENIZE_CHARACTERS
 from tidegate.serving.script_rules import MAX_CONTROLS, MAX_SCRIPT_TOKENS
 from tidegate.serving.server_facts import ServerFacts
 
@@ -69,6 +71,8 @@ PUBLISHED_LIMITS: dict[str, PublishedLimit] = {
     "header_bytes": PublishedLimit(_of_facts("header_bytes"), "bytes", errors.HeadersTooLarge),
     "body_bytes": PublishedLimit(_of_limits("body_bytes"), "bytes", errors.BodyTooLarge),
     "json_depth": PublishedLimit(_of_limits("json_depth"), "depth"),
+    "json_members": PublishedLimit(_fixed(MAX_MEMBERS), "count"),
+    "json_elements": PublishedLimit(_fixed(MAX_ELEMENTS), "count"),
     "messages": PublishedLimit(_of_limits("messages"), "count"),
     "prompts": PublishedLimit(_of_limits("prompts"), "count"),
     "choices": PublishedLimit(_of_limits("choices"), "count"),
@@ -81,6 +85,7 @@ PUBLISHED_LIMITS: dict[str, PublishedLimit] = {
     "grammar_compile_ms": PublishedLimit(_fixed(2000), "milliseconds", reason=NO_CONSTRAINTS),
     "template_ms": PublishedLimit(_of_facts("template_ms"), "milliseconds", errors.InvalidTemplateInput),
     "template_bytes": PublishedLimit(_of_facts("template_bytes"), "bytes", errors.InvalidTemplateInput),
+    "tokenize_characters": PublishedLimit(_fixed(MAX_TOKENIZE_CHARACTERS), "count"),
     "context_length": PublishedLimit(_context, "tokens", errors.ContextLengthExceeded),
     "max_output_tokens": PublishedLimit(_of_limits("max_output_tokens"), "tokens"),
     "media_bytes": PublishedLimit(_fixed(None), "bytes", reason=NO_MEDIA),
