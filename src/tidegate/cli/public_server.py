@@ -35,6 +35,8 @@ class PublicServer:
 
     async def start(self) -> None:
         """Accepts connections; requests are refused until the engine is ready."""
+        if self.parts.ledger is not None:
+            self.parts.ledger.start()
         await self.http.start()
 
     async def drain(self) -> None:
@@ -50,6 +52,8 @@ class PublicServer:
     async def stop(self) -> None:
         """Closes the listener and its connections. Idempotent."""
         await self.http.stop()
+        if self.parts.recorder is not None:
+            await self.parts.recorder.aclose()
         self.parts.service.close()
 
     async def _wait_empty(self, timeout_s: float) -> None:

@@ -6,6 +6,7 @@ import uvloop
 from rich.console import Console
 
 from tidegate.cli.model_loading import LoadedModel, LoadError, load_model
+from tidegate.cli.open_ledger import check_ledger
 from tidegate.cli.pooled_server import PooledServer
 from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ignore_signals, stop_on_signals
 from tidegate.cli.ready_text import ready_text, starting_text
@@ -15,17 +16,19 @@ from tidegate.cli.sockets import Sockets
 from tidegate.cli.wiring import install_loop_reports, open_log
 from tidegate.engines.local.supervisor import EngineStartFailed
 from tidegate.http.listener import ListenError
+from tidegate.lifecycle.ledger_port import LedgerBroken
 
 
 def run_serve(settings: Settings) -> int:
     """Serves until a signal. Returns the exit code: 0 after a drain, 1 when the engine or a listener failed."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
+        check_ledger(settings)
         loaded = load_model(settings)
         sockets = Sockets(settings)
-    except (LoadError, ListenError) as error:
+    except (LoadError, LedgerBroken, ListenError) as error:
         console.print(f"tidegate: {error}", style="red", markup=False)
-        return EXIT_USAGE if isinstance(error, LoadError) else EXIT_FAILED
+        return EXIT_FAILED if isinstance(error, ListenError) else EXIT_USAGE
     console.print(starting_text(settings, loaded), markup=False)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(settings, loaded, sockets, console))

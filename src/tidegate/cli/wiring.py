@@ -10,6 +10,7 @@ from structlog.typing import FilteringBoundLogger
 
 from tidegate import __version__
 from tidegate.cli.model_loading import LoadedModel
+from tidegate.cli.open_ledger import StartableLedger, ledger_rules, open_ledger
 from tidegate.cli.settings import Settings, step_tokens
 from tidegate.contract.unknown_fields import UnknownFieldPolicy
 from tidegate.engine.options import EngineOptions
@@ -29,7 +30,9 @@ from tidegate.observability.logs import LogFormat, LogSettings, configure_loggin
 from tidegate.observability.metrics import MetricsObserver
 from tidegate.observability.observer import EngineChanged, Observer
 from tidegate.serving.admin import AdminView
+from tidegate.serving.answer_recorder import AnswerRecorder
 from tidegate.serving.driver import Surroundings
+from tidegate.serving.idempotent_service import IdempotentService
 from tidegate.serving.local_gate import LocalGate
 from tidegate.serving.service import Service, ServiceSettings
 from tidegate.system import SystemClock, entropy
@@ -42,6 +45,8 @@ class ServerParts:
     """What a running server consists of, beside its listeners and its engine."""
 
     service: Service
+    ledger: StartableLedger | None
+    recorder: AnswerRecorder | None
     drain: Drain
     admission: AdmissionController
     admin: AdminView
@@ -83,14 +88,17 @@ def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
 def build_parts(
     settings: Settings, loaded: LoadedModel, engine: LocalEngine, logger: FilteringBoundLogger
 ) -> ServerParts:
-    """Builds the server around an engine."""
+    """Builds the server around an engine. Raises LedgerBroken."""
     clock = SystemClock()
     drain = Drain()
     limits = AdmissionLimits(
         settings.engine.max_sequences, settings.admission.queue_depth, settings.admission.queued_tokens
     )
     admission = AdmissionController(limits, drain)
-    metrics = MetricsObserver(engine.statistics, admission.statistics, __version__)
+    ledger = open_ledger(settings)
+    metrics = MetricsObserver(
+        engine.statistics, admission.statistics, __version__, ledger.statistics if ledger is not None else None
+    )
     observer = CompositeObserver([metrics, LogObserver(logger)])
     _report_engine(engine, observer, drain)
     surroundings = Surroundings(
@@ -98,15 +106,20 @@ def build_parts(
     )
     service_settings = ServiceSettings(settings.server.status_hold_s, UnknownFieldPolicy(settings.api.unknown_fields))
     service = Service(loaded.served, surroundings, service_settings, entropy)
+    rules = ledger_rules(settings)
+    recorder = AnswerRecorder(ledger, observer, rules.max_answer_bytes) if ledger is not None else None
+    idempotent = IdempotentService(service, recorder, rules, observer, clock)
     admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept))
     ports = AppPorts(observer=observer, clock=clock, entropy=entropy)
     http = _http_settings(settings)
     return ServerParts(
         service=service,
+        ledger=ledger,
+        recorder=recorder,
         drain=drain,
         admission=admission,
         admin=admin,
-        public_app=make_public_app(service, settings=http, ports=ports),
+        public_app=make_public_app(idempotent, settings=http, ports=ports),
         admin_app=make_admin_app(admin, settings=http, ports=ports),
     )
 

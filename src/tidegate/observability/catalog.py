@@ -83,6 +83,27 @@ REQUESTS: tuple[Metric, ...] = (
     _metric("request_generation_tokens", _HISTOGRAM, "Generated tokens of a request, all choices together."),
 )
 
+LEDGER: tuple[Metric, ...] = (
+    _metric("idempotency_entries", _GAUGE, "Operations that the ledger remembers, running ones included."),
+    _metric("idempotency_bytes", _GAUGE, "Size of the recorded answers, as stored."),
+    _metric("idempotency_evictions", _COUNTER, "Answers forgotten before their time, to make room."),
+)
+
+IDEMPOTENCY: tuple[Metric, ...] = (
+    _metric(
+        "idempotency_claims",
+        _COUNTER,
+        "Requests with an idempotency key: fresh, replayed, in_use, reused, full, unavailable.",
+        "outcome",
+    ),
+    _metric(
+        "idempotency_ends",
+        _COUNTER,
+        "How fresh ones ended: recorded, released, too_large, not_recorded, superseded.",
+        "outcome",
+    ),
+)
+
 BUILD = _metric("build", Kind.INFO, "Version of the server and of its Python.", "version", "python")
 
-CATALOG: tuple[Metric, ...] = (*ENGINE, *ADMISSION, *REQUESTS, BUILD)
+CATALOG: tuple[Metric, ...] = (*ENGINE, *ADMISSION, *REQUESTS, *LEDGER, *IDEMPOTENCY, BUILD)

@@ -13,6 +13,8 @@ from tidegate.observability.catalog import ENGINE
 
 _ENGINE_NAMES = frozenset(metric.name for metric in ENGINE) - {"tidegate_stale_outputs_dropped"}
 """Facts of the engine itself; stale outputs are dropped by each server process for itself."""
+_SHARED_NAMES = frozenset({"tidegate_idempotency_entries", "tidegate_idempotency_bytes"})
+"""Facts of one store, as each process last saw them: the largest is shown, not the sum."""
 _OWN_PREFIX = "tidegate_"
 _Key = tuple[str, frozenset[tuple[str, str]]]
 
@@ -41,7 +43,8 @@ class MergedMetrics:
             key = (sample.name, frozenset(sample.labels.items()))
             if key not in self._sums:
                 self._labelled.setdefault(family.name, []).append(key)
-            self._sums[key] = self._sums.get(key, 0.0) + sample.value
+            known = self._sums.get(key, 0.0)
+            self._sums[key] = max(known, sample.value) if family.name in _SHARED_NAMES else known + sample.value
 
     def _merge(self, own: Metric) -> Metric:
         merged = Metric(own.name, own.documentation, own.type)

@@ -4,8 +4,8 @@ Counts of requests are kept here; the engine's and admission's accounts are read
 lock: facts and scrapes come from the event loop's thread. A scrape from another thread would see a count that is at
 most one fact old.
 
-An ended request counts once under `request_success`, `aborts`, or neither (an error); its error code, if it has one,
-counts under `request_errors` as well.
+An ended request counts once under `request_success`, `aborts`, or neither (an error, a replay); its error code, if it
+has one, counts under `request_errors` as well.
 """
 
 import platform
@@ -27,9 +27,10 @@ from tidegate.observability.catalog import Kind, Metric
 from tidegate.observability.histogram import Histogram
 from tidegate.observability.label_counter import OTHER, LabelCounter
 from tidegate.observability.observer import EngineChanged, RequestEnded
-from tidegate.observability.views import AdmissionView, EngineView, GaugesView
+from tidegate.observability.views import AdmissionView, EngineView, GaugesView, LedgerView
 
 SUCCESSES = frozenset({"stop", "length", "tool_calls", "content_filter"})
+NO_ABORTS = frozenset({"error", "replayed"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 _WAITS_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
@@ -51,8 +52,8 @@ Series = list[tuple[tuple[str, ...], float]]
 class MetricsObserver:
     """Implements `Observer`, and collects for a registry of its own.
 
-    `engine` and `admission` give current accounts and are called at every scrape; without `admission` its metrics are
-    absent. `version` is the server's.
+    `engine` and `admission` give current accounts and are called at every scrape; without `admission` or
+    `ledger` its metrics are absent. `version` is the server's.
     """
 
     def __init__(
@@ -60,14 +61,16 @@ class MetricsObserver:
         engine: Callable[[], EngineView],
         admission: Callable[[], AdmissionView] | None = None,
         version: str = "",
+        ledger: Callable[[], LedgerView] | None = None,
     ) -> None:
         self._engine = engine
+        self._ledger = ledger
         self._admission = admission
         self._build = {"version": version, "python": platform.python_version()}
         self._num_delivered = 0
         self._counters = {
             metric.name: LabelCounter(len(metric.labels))
-            for metric in catalog.REQUESTS
+            for metric in (*catalog.REQUESTS, *catalog.IDEMPOTENCY)
             if metric.kind is Kind.COUNTER and metric.name != "tidegate_tokens_delivered"
         }
         for reason in SUCCESSES:
@@ -98,7 +101,7 @@ class MetricsObserver:
         if facts.outcome in SUCCESSES:
             self._count("request_success", facts.outcome)
             self._observe("e2e_request_latency_seconds", facts.duration_s)
-        elif facts.outcome != "error":
+        elif facts.outcome not in NO_ABORTS:
             self._count("aborts", facts.outcome)
         if facts.code is not None:
             self._count("request_errors", facts.code)
@@ -114,6 +117,12 @@ class MetricsObserver:
         self._num_delivered += num_tokens
         if gap_s is not None and num_tokens:
             self._observe_gap(gap_s / num_tokens, num_tokens)
+
+    def claim_answered(self, outcome: str) -> None:
+        self._count("idempotency_claims", outcome)
+
+    def claim_ended(self, outcome: str) -> None:
+        self._count("idempotency_ends", outcome)
 
     def engine_changed(self, facts: EngineChanged) -> None:
         """Takes nothing: the engine's state is read at scrape time."""
@@ -131,6 +140,8 @@ class MetricsObserver:
         series = _engine_series(engine, engine.gauges)
         if self._admission is not None:
             series.update(_admission_series(self._admission()))
+        if self._ledger is not None:
+            series.update(_ledger_series(self._ledger()))
         series.update((name, counter.items()) for name, counter in self._counters.items())
         series["tidegate_tokens_delivered"] = [((), float(self._num_delivered))]
         for metric in catalog.CATALOG:
@@ -186,4 +197,12 @@ def _admission_series(admission: AdmissionView) -> dict[str, Series]:
         "tidegate_admission_requests": [((), float(admission.num_requests))],
         "tidegate_admission_sequences": [((), float(admission.num_sequences))],
         "tidegate_admission_queued_tokens": [((), float(admission.queued_tokens))],
+    }
+
+
+def _ledger_series(ledger: LedgerView) -> dict[str, Series]:
+    return {
+        "tidegate_idempotency_entries": [((), float(ledger.num_entries))],
+        "tidegate_idempotency_bytes": [((), float(ledger.num_bytes))],
+        "tidegate_idempotency_evictions": [((), float(ledger.num_evicted))],
     }

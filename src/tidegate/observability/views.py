@@ -1,6 +1,7 @@
 """What metrics read of the engine and of admission, said as shapes: observability lies below both of them.
 
-`engine.gauges.EngineStatus` and `lifecycle.admission.AdmissionStatistics` have these shapes.
+`engine.gauges.EngineStatus`, `lifecycle.admission.AdmissionStatistics` and
+`lifecycle.ledger_port.LedgerStatistics` have these shapes.
 """
 
 from typing import Protocol
@@ -52,6 +53,17 @@ class EngineView(Protocol):
     def num_stale_outputs(self) -> int: ...
     @property
     def gauges(self) -> GaugesView: ...
+
+
+class LedgerView(Protocol):
+    """The ledger of idempotency keys. Entries and bytes are the store's, evictions are this process's own."""
+
+    @property
+    def num_entries(self) -> int: ...
+    @property
+    def num_bytes(self) -> int: ...
+    @property
+    def num_evicted(self) -> int: ...
 
 
 class AdmissionView(Protocol):

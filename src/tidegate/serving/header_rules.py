@@ -11,7 +11,6 @@ from tidegate.contract.quote import quote
 from tidegate.errors import InvalidValue, UnsupportedParameter
 
 NOT_SERVED: dict[str, str] = {
-    headers.IN_IDEMPOTENCY_KEY: "retries are not recognised yet",
     headers.IN_DEADLINE_MS: "deadlines are not served yet",
     headers.IN_FIRST_TOKEN_DEADLINE_MS: "deadlines are not served yet",
 }
