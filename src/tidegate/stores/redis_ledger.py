@@ -126,6 +126,7 @@ class RedisLedger:
         for claim in tuple(self._held.values()):
             await self.release(claim)
         await self._client.aclose()
+        await self._client.connection_pool.disconnect()
 
     @property
     def _lease_ms(self) -> int:
