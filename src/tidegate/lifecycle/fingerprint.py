@@ -52,8 +52,9 @@ def fingerprint(method: str, route: str, body: bytes) -> bytes | None:
 def _fingerprint_as_is(method: str, route: str, body: bytes) -> bytes | None:
     """For what may be JSON, but holds numbers beyond all bounds or the like: such a body equals only itself."""
     try:
+        body.decode()
         _SYNTAX.decode(body)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     return _digest(method.encode(), route.encode(), b"bytes", body)
 
