@@ -14,14 +14,17 @@ PROGRAM = "from tidegate.cli.main import main; main()"
 
 
 class ServerProcess:
-    """Used as a context manager, ready when entered. `settings` are like `server__drain_timeout_s`: 1.5."""
+    """Used as a context manager, ready when entered. `settings` are like `server__drain_timeout_s`: 1.5.
 
-    def __init__(self, engine: str, **settings: object) -> None:
+    `program` is Python that ends by running the command line; a test of crashes adds the crash.
+    """
+
+    def __init__(self, engine: str, program: str = PROGRAM, **settings: object) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TIDEGATE_")}
         environment |= {f"TIDEGATE_{name.upper()}": str(value) for name, value in settings.items()}
         environment["TIDEGATE_LOG__FORMAT"] = "json"
         self._process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, "serve", "--engine", engine, "--port", "0", "--admin-port", "0"],
+            [sys.executable, "-c", program, "serve", "--engine", engine, "--port", "0", "--admin-port", "0"],
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env=environment,

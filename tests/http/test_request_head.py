@@ -23,6 +23,11 @@ def test_repeated_headers_are_joined_and_names_are_lower_case() -> None:
     assert head.headers == {"accept": "a, b", "x-a": "\xff"}
 
 
+def test_white_space_around_a_value_is_no_part_of_it() -> None:
+    head = read_head(scope((b"A", b" a b\t "), (b"B", b" "), (b"C", b"a "), (b"C", b""), (b"D", b"\xa0")))
+    assert head.headers == {"a": "a b", "b": "", "c": "a, ", "d": "\xa0"}
+
+
 @pytest.mark.parametrize(
     ("client", "peer"),
     [

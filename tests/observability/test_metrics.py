@@ -9,8 +9,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from tidegate.engine.gauges import EngineGauges, EngineStatus
 from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
 from tidegate.lifecycle.drain import Drain
+from tidegate.lifecycle.ledger_port import LedgerStatistics
 from tidegate.observability.catalog import CATALOG, Kind
 from tidegate.observability.exposition import render_metrics
+from tidegate.observability.merged_metrics import MergedMetrics
 from tidegate.observability.metrics import BOUNDS, MetricsObserver
 from tidegate.observability.observer import RequestEnded
 
@@ -190,7 +192,9 @@ def test_the_process_and_the_build_are_described() -> None:
 
 
 def test_the_registry_holds_exactly_the_catalog() -> None:
-    metrics = MetricsObserver(status, AdmissionController(AdmissionLimits(1, 1, 1), Drain()).statistics)
+    metrics = MetricsObserver(
+        status, AdmissionController(AdmissionLimits(1, 1, 1), Drain()).statistics, "", LedgerStatistics
+    )
     families = {family.name: (family.type, family.documentation) for family in metrics.collect()}
     assert families == {metric.name: (metric.kind.value, metric.help) for metric in CATALOG}
     assert {metric.name for metric in CATALOG if metric.kind is Kind.HISTOGRAM} == {
@@ -205,3 +209,37 @@ def test_the_documentation_lists_exactly_the_catalog() -> None:
         (metric.sample_name, metric.kind.value, ", ".join(f"`{label}`" for label in metric.labels), metric.help)
         for metric in CATALOG
     ]
+
+
+def test_claims_of_idempotency_keys_are_counted_and_their_store_is_read() -> None:
+    metrics = MetricsObserver(status, None, "", lambda: LedgerStatistics(7, 900, 2))
+    for outcome in ("fresh", "replayed", "replayed"):
+        metrics.claim_answered(outcome)
+    metrics.claim_ended("recorded")
+    metrics.request_ended(ended(outcome="replayed"))
+    found = samples(metrics)
+    expected = {
+        "idempotency_claims_total{outcome=fresh}": 1,
+        "idempotency_claims_total{outcome=replayed}": 2,
+        "idempotency_ends_total{outcome=recorded}": 1,
+        "idempotency_entries": 7,
+        "idempotency_bytes": 900,
+        "idempotency_evictions_total": 2,
+    }
+    assert {name: found["tidegate_" + name] for name in expected} == expected
+    assert not any(name.startswith("tidegate_aborts") for name in found)
+
+
+def test_one_store_of_several_processes_is_shown_once() -> None:
+    texts = []
+    for num_entries, num_evicted in ((7, 2), (8, 1)):
+        statistics = LedgerStatistics(num_entries, 100, num_evicted)
+        worker = MetricsObserver(status, None, "", lambda statistics=statistics: statistics)  # type: ignore[misc]
+        texts.append(render_metrics(worker.registry)[0].decode())
+    body, _ = render_metrics(MergedMetrics(observer().registry, texts).registry)
+    values = {
+        name: float(value) for name, value in re.findall(r"^(tidegate_idem\S+) (\S+)$", body.decode(), re.MULTILINE)
+    }
+    assert values["tidegate_idempotency_entries"] == 8
+    assert values["tidegate_idempotency_bytes"] == 100
+    assert values["tidegate_idempotency_evictions_total"] == 3

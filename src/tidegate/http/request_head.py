@@ -53,7 +53,7 @@ def read_head(scope: Scope) -> RequestHead:
     for raw_name, raw_value in scope["headers"]:
         num_header_bytes += len(raw_name) + len(raw_value) + _BYTES_PER_HEADER
         name = raw_name.decode("latin-1").lower()
-        value = raw_value.decode("latin-1")
+        value = raw_value.decode("latin-1").strip(" \t")  # not part of it (RFC 9110, 5.5); not all servers strip it
         num_hosts += name == "host"
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     path = scope.get("raw_path") or scope["path"].encode("utf-8", "surrogatepass")

@@ -27,18 +27,25 @@ class MergedMetrics:
         self._own = own
         self._sums: dict[_Key, float] = {}
         self._labelled: dict[str, list[_Key]] = {}
+        self._families: dict[str, Metric] = {}
         for text in others:
             for family in text_string_to_metric_families(text):
                 self._add(family)
         self.registry.register(self)
 
     def collect(self) -> Iterator[Metric]:
+        seen: set[str] = set()
         for family in self._own.collect():
+            seen.add(family.name)
             yield self._merge(family) if _is_summed(family) else family
+        for name, family in self._families.items():
+            if name not in seen:
+                yield self._merge(Metric(name, family.documentation, family.type))
 
     def _add(self, family: Metric) -> None:
         if not _is_summed(family):
             return
+        self._families.setdefault(family.name, family)
         for sample in family.samples:
             key = (sample.name, frozenset(sample.labels.items()))
             if key not in self._sums:
