@@ -1,11 +1,11 @@
 """The ledger that the settings ask for: SQLite in the state folder, Redis, or none."""
 
 import os
-import secrets
 from pathlib import Path
 from typing import Protocol
 
 from tidegate.cli.settings import Settings
+from tidegate.cli.state_folder import StateFolderError, locate_state_folder, make_private_folder
 from tidegate.lifecycle.ledger import LedgerLimits
 from tidegate.lifecycle.ledger_port import Ledger, LedgerBroken
 from tidegate.lifecycle.ledger_rules import LedgerRules
@@ -51,13 +51,23 @@ def open_ledger(settings: Settings) -> StartableLedger | None:
             return SqliteLedger(open_ledger_file(settings))
 
 
+def locate_ledger_file(settings: Settings) -> Path:
+    """Returns `idempotency.file`, else a file in the state folder. Makes nothing. Raises StateFolderError."""
+    given = settings.idempotency.file
+    return Path(given).expanduser().absolute() if given else locate_state_folder(settings).absolute() / FILE_NAME
+
+
 def open_ledger_file(settings: Settings) -> LedgerFile:
     """Opens the SQLite file of the settings' choice. Raises LedgerBroken."""
     chosen = settings.idempotency
     limits = LedgerLimits(chosen.retention_s, chosen.max_entries, chosen.max_bytes)
-    path = Path(chosen.file).expanduser() if chosen.file is not None else _state_folder(settings) / FILE_NAME
-    owner = f"{os.getpid()}-{secrets.token_hex(_OWNER_ENTROPY_BYTES)}"
-    return LedgerFile(path.absolute(), limits, SystemClock().wall, owner)
+    owner = f"{os.getpid()}-{entropy(_OWNER_ENTROPY_BYTES).hex()}"
+    try:
+        path = locate_ledger_file(settings)
+        make_private_folder(path.parent)
+    except StateFolderError as error:
+        raise LedgerBroken(f'{error} Or set idempotency.store = "off".') from None
+    return LedgerFile(path, limits, SystemClock().wall, owner)
 
 
 def check_ledger(settings: Settings) -> None:
@@ -66,10 +76,3 @@ def check_ledger(settings: Settings) -> None:
         open_ledger_file(settings).close()
     else:
         open_ledger(settings)  # connects when it is first asked
-
-
-def _state_folder(settings: Settings) -> Path:
-    if settings.server.state_dir is not None:
-        return Path(settings.server.state_dir).expanduser()
-    base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(base).expanduser() / "tidegate"

@@ -55,6 +55,7 @@ class PublicServer:
         if self.parts.recorder is not None:
             await self.parts.recorder.aclose()
         self.parts.service.close()
+        self.parts.access.close()
 
     async def _wait_empty(self, timeout_s: float) -> None:
         with contextlib.suppress(TimeoutError):

@@ -4,11 +4,12 @@ import asyncio
 import logging
 import socket
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from structlog.typing import FilteringBoundLogger
 
 from tidegate import __version__
+from tidegate.cli.access import Access, open_access, open_admin_access
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.open_ledger import StartableLedger, ledger_rules, open_ledger
 from tidegate.cli.settings import Settings, step_tokens
@@ -52,6 +53,7 @@ class ServerParts:
     admin: AdminView
     public_app: AsgiApp
     admin_app: AsgiApp
+    access: Access
 
 
 def open_log(settings: Settings) -> FilteringBoundLogger:
@@ -88,7 +90,10 @@ def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
 def build_parts(
     settings: Settings, loaded: LoadedModel, engine: LocalEngine, logger: FilteringBoundLogger
 ) -> ServerParts:
-    """Builds the server around an engine. Raises LedgerBroken."""
+    """Builds the server around an engine.
+
+    Raises AccessError when keys or the admin credential cannot be read, LedgerBroken when the ledger cannot be opened.
+    """
     clock = SystemClock()
     drain = Drain()
     limits = AdmissionLimits(
@@ -110,7 +115,8 @@ def build_parts(
     recorder = AnswerRecorder(ledger, observer, rules.max_answer_bytes) if ledger is not None else None
     idempotent = IdempotentService(service, recorder, rules, observer, clock)
     admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept))
-    ports = AppPorts(observer=observer, clock=clock, entropy=entropy)
+    access = open_access(settings, clock)
+    ports = AppPorts(observer=observer, clock=clock, entropy=entropy, authorise=access.public)
     http = _http_settings(settings)
     return ServerParts(
         service=service,
@@ -120,7 +126,8 @@ def build_parts(
         admission=admission,
         admin=admin,
         public_app=make_public_app(idempotent, settings=http, ports=ports),
-        admin_app=make_admin_app(admin, settings=http, ports=ports),
+        admin_app=make_admin_app(admin, settings=http, ports=replace(ports, authorise=access.admin)),
+        access=access,
     )
 
 
@@ -146,8 +153,9 @@ def _report_engine(engine: LocalEngine, observer: Observer, drain: Drain) -> Non
 
 
 def build_admin_app(admin: Admin, settings: Settings) -> AsgiApp:
-    """Returns the admin application around another view than a single server's."""
-    return make_admin_app(admin, settings=_http_settings(settings), ports=AppPorts(entropy=entropy))
+    """Returns the admin application around another view than a single server's. Raises AccessError."""
+    ports = AppPorts(entropy=entropy, authorise=open_admin_access(settings))
+    return make_admin_app(admin, settings=_http_settings(settings), ports=ports)
 
 
 def _http_settings(settings: Settings) -> HttpSettings:
@@ -157,6 +165,7 @@ def _http_settings(settings: Settings) -> HttpSettings:
         heartbeat_s=settings.server.heartbeat_s,
         slow_client_timeout_s=settings.server.slow_client_timeout_s,
         queue_full_status=settings.admission.queue_full_status,
+        has_open_metrics=settings.auth.open_metrics,
     )
 
 
