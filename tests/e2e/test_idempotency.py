@@ -12,6 +12,7 @@ from openai import OpenAI
 
 from harness.event_stream import read_stream
 from harness.faults import Route, ask, hex_pieces
+from harness.keys import add_key, bearing
 from harness.raw_http import Answer, RawClient, request
 from harness.redis_server import RedisServer
 from harness.server_thread import ServerThread, wait_until
@@ -140,6 +141,25 @@ def test_what_was_refused_before_it_ran_runs_when_it_is_right(server: ServerThre
         assert post(server, "mended", body).status == status
     assert post(server, "mended", ask(Route.CHAT, SCRIPT)).status == 200
     assert is_replay(post(server, "mended", ask(Route.CHAT, SCRIPT)))
+
+
+def test_keys_of_two_callers_never_meet() -> None:  # IDEM-7
+    with ServerThread("scripted") as running:
+        state_dir = running.settings.server.state_dir
+        assert state_dir is not None
+        callers = [bearing(add_key(state_dir, who)) for who in ("one", "other")]
+        wait_until(lambda: request(running.port, "GET", "/v1/models").status == 401, "the keys are known")
+        bodies = [ask(Route.CHAT, {"pieces": hex_pieces(text)}) for text in ("mine", "yours")]
+
+        def say(number: int) -> Answer:
+            headers = {"Idempotency-Key": "same", **callers[number]}
+            return request(running.port, "POST", CHAT, bodies[number], headers)
+
+        first, second = [say(number) for number in (0, 1)], [say(number) for number in (0, 1)]
+    assert [answer.status for answer in first + second] == [200] * 4
+    assert first[0].json()["id"] != first[1].json()["id"]
+    assert [is_replay(answer) for answer in first + second] == [False, False, True, True]
+    assert [answer.body for answer in second] == [answer.body for answer in first]
 
 
 @pytest.mark.parametrize("is_stream", [False, True])

@@ -195,6 +195,7 @@ class IdempotentService:
                 status=status,
                 duration_s=self._clock.now() - call.received_at,
                 is_stream=is_stream,
+                key_name=call.principal.log_name,
                 num_retries=call.num_retries,
             )
         )
