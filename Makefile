@@ -57,6 +57,7 @@ bench: setup
 	$(BIN)/python bench/decode_throughput.py
 	$(BIN)/python bench/prefill_chunks.py
 	$(BIN)/python bench/sampler.py
+	$(BIN)/python bench/ledger.py
 
 openai-suite: setup
 	@$(BIN)/python scripts/openai_suite.py $(ARGS)

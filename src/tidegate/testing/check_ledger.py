@@ -101,6 +101,14 @@ async def check_a_released_operation_runs_again_under_a_new_generation(under_tes
     assert await one.claim(name("a"), OTHER_BODY) == Replay(ANSWER)
 
 
+async def check_an_answer_is_recorded_once(under_test: LedgerUnderTest) -> None:
+    ledger = await under_test.open(LIMITS)
+    claim = await record(ledger, "a", ANSWER)
+    assert not await ledger.record(claim, b"another answer")
+    assert await ledger.claim(name("a"), BODY) == Replay(ANSWER)
+    assert ledger.statistics().num_bytes == len(ANSWER)
+
+
 async def check_one_of_many_simultaneous_claims_is_fresh(under_test: LedgerUnderTest) -> None:
     ledgers = [await under_test.open(LIMITS) for _ in range(2)]
     found = await asyncio.gather(*(ledgers[i % 2].claim(name("a"), BODY) for i in range(50)))
@@ -210,6 +218,7 @@ CHECKS: tuple[Check, ...] = (
     check_a_recorded_answer_is_replayed_to_everyone,
     check_another_request_of_the_same_name_is_a_mismatch,
     check_a_released_operation_runs_again_under_a_new_generation,
+    check_an_answer_is_recorded_once,
     check_one_of_many_simultaneous_claims_is_fresh,
     check_an_answer_is_kept_for_the_retention_and_no_longer,
     check_the_oldest_answers_go_first_and_running_ones_never,
