@@ -40,7 +40,7 @@ class MergedMetrics:
     def collect(self) -> Iterator[Metric]:
         seen: set[str] = set()
         for family in self._own.collect():
-            seen.add(family.name)
+            seen |= {family.name, family.name + "_info"}  # so is an info called in the text format
             yield self._merge(family) if _is_summed(family) else family
         for name, family in self._families.items():
             if name not in seen:
