@@ -84,14 +84,14 @@ def test_a_retry_on_the_other_worker_replays_and_a_dead_one_blocks_nobody(tmp_pa
     body, slow = ask(Route.CHAT, SCRIPT), ask(Route.CHAT, {**SCRIPT, "delays_s": [0, 60]}, stream=True)
     with ServerProcess("scripted", server__workers=2, server__state_dir=tmp_path) as server:
         one, other = workers(server)
-        other.suspend()
+        pause(other)
         first = request(server.port, "POST", CHAT, body, KEY)
         assert "idempotent-replayed" not in first.headers
         with RawClient(server.port) as client:
             client.post(CHAT, slow, {"Idempotency-Key": "slow"})
             assert client.read_head().status == 200
             other.resume()
-            one.suspend()
+            pause(one)
             again = request(server.port, "POST", CHAT, body, KEY)
             assert (again.body, again.headers["idempotent-replayed"]) == (first.body, "true")
             running = request(server.port, "POST", CHAT, slow, {"Idempotency-Key": "slow"})
@@ -116,6 +116,18 @@ def workers(server: ServerProcess) -> list[psutil.Process]:
 
     wait_until(are_ready, "two workers")
     return found()
+
+
+def pause(process: psutil.Process) -> None:
+    """Stops a process, all threads of it: one that still runs could accept the next connection, and then never answer."""
+    process.suspend()
+    tasks = Path(f"/proc/{process.pid}/task")
+
+    def is_stopped() -> bool:
+        states = [(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks.iterdir()]
+        return set(states) == {"T"}
+
+    wait_until(is_stopped, "every thread has stopped")
 
 
 DAMAGES = {
