@@ -119,7 +119,7 @@ def workers(server: ServerProcess) -> list[psutil.Process]:
 
 
 def pause(process: psutil.Process) -> None:
-    """Stops a process, all threads of it: one that still runs could accept the next connection, and then never answer."""
+    """Stops all threads of a process: one that still ran could take the next connection and never answer it."""
     process.suspend()
     tasks = Path(f"/proc/{process.pid}/task")
 
