@@ -29,6 +29,7 @@ GAUGES = EngineGauges(
     num_cached_tokens=400,
     step_s=0.25,
     num_step_tokens=36,
+    num_output_tokens=620,
 )
 
 
@@ -83,6 +84,7 @@ def test_the_engines_accounts_are_read_when_somebody_looks() -> None:
         "engine_steps_total": 9,
         "engine_prefill_tokens_total": 500,
         "engine_decode_tokens_total": 600,
+        "engine_output_tokens_total": 620,
         "engine_last_step_seconds": 0.25,
         "engine_last_step_tokens": 36,
     }
@@ -110,7 +112,11 @@ def test_admissions_accounts_are_read_too() -> None:
 OUTCOMES = [
     ({"outcome": "stop"}, {"request_success_total{finish_reason=stop}": 1}),
     ({"outcome": "tool_calls"}, {"request_success_total{finish_reason=tool_calls}": 1}),
-    ({"outcome": "error", "code": "engine_lost"}, {"request_errors_total{code=engine_lost}": 1}),
+    (
+        {"outcome": "error", "code": "engine_lost"},
+        {"requests_failed_total{code=engine_lost}": 1, "request_errors_total{code=engine_lost}": 1},
+    ),
+    ({"outcome": "error", "code": None}, {"requests_failed_total{code=internal_error}": 1}),
     ({"outcome": "client_gone", "status": None}, {"aborts_total{cause=client_gone}": 1}),
     (
         {"outcome": "shutdown", "code": "server_draining"},
@@ -123,7 +129,8 @@ OUTCOMES = [
 def test_an_end_counts_where_it_belongs(changes: dict[str, object], expected: dict[str, float]) -> None:
     metrics = observer()
     metrics.request_ended(ended(**changes))
-    prefixes = ("tidegate_request_success_total", "tidegate_request_errors_total", "tidegate_aborts_total")
+    names = ("request_success_total", "request_errors_total", "requests_failed_total", "aborts_total")
+    prefixes = tuple("tidegate_" + name for name in names)
     found = {name: value for name, value in samples(metrics).items() if name.startswith(prefixes) and value}
     assert found == {"tidegate_" + name: value for name, value in expected.items()}
 

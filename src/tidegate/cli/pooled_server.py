@@ -9,6 +9,7 @@ from structlog.typing import FilteringBoundLogger
 
 from tidegate import __version__
 from tidegate.cli.engine_log import relay_to
+from tidegate.cli.loop_lag import LoopLagProbe
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.running_server import wait_first
 from tidegate.cli.settings import Settings
@@ -39,6 +40,7 @@ class PooledServer:
         self.supervisor = Supervisor(engine_options(settings, loaded), write_log=relay_to(logger))
         self._pool: WorkerPool | None = None
         metrics = MetricsObserver(self.supervisor.engine.statistics, None, __version__)
+        self._lag = LoopLagProbe(metrics.loop_lag)
         self._view = PooledAdmin(self, metrics, loaded.served)
         self.admin: HttpServer = build_server(settings, build_admin_app(self._view, settings), sockets.admin)
 
@@ -50,6 +52,7 @@ class PooledServer:
 
     async def start(self) -> None:
         """Starts engine and workers, and the admin listener."""
+        self._lag.start()
         await self.supervisor.start()
         engine_socket = self.supervisor.socket_path
         if engine_socket is None:
@@ -74,6 +77,7 @@ class PooledServer:
 
     async def stop(self) -> None:
         """Ends workers, listeners and the engine. Idempotent."""
+        self._lag.stop()
         if self._pool is not None:
             await self._pool.aclose()
         self._socket.close()

@@ -6,6 +6,7 @@ import socket
 
 from structlog.typing import FilteringBoundLogger
 
+from tidegate.cli.loop_lag import LoopLagProbe
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.settings import Settings
 from tidegate.cli.wiring import ServerParts, build_parts, build_server
@@ -32,9 +33,11 @@ class PublicServer:
         self._drain_timeout_s = settings.server.drain_timeout_s
         self.parts: ServerParts = build_parts(settings, loaded, engine, logger)
         self.http: HttpServer = build_server(settings, self.parts.public_app, sock)
+        self._lag = LoopLagProbe(self.parts.metrics.loop_lag)
 
     async def start(self) -> None:
         """Accepts connections; requests are refused until the engine is ready."""
+        self._lag.start()
         await self.http.start()
 
     async def drain(self) -> None:
@@ -49,6 +52,7 @@ class PublicServer:
 
     async def stop(self) -> None:
         """Closes the listener and its connections. Idempotent."""
+        self._lag.stop()
         await self.http.stop()
         self.parts.service.close()
 

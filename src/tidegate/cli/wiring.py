@@ -45,6 +45,7 @@ class ServerParts:
     drain: Drain
     admission: AdmissionController
     admin: AdminView
+    metrics: MetricsObserver
     public_app: AsgiApp
     admin_app: AsgiApp
 
@@ -106,6 +107,7 @@ def build_parts(
         drain=drain,
         admission=admission,
         admin=admin,
+        metrics=metrics,
         public_app=make_public_app(service, settings=http, ports=ports),
         admin_app=make_admin_app(admin, settings=http, ports=ports),
     )

@@ -22,6 +22,8 @@ class EngineGauges(msgspec.Struct, frozen=True, array_like=True):
     num_cached_tokens: int = 0
     step_s: float = 0.0
     num_step_tokens: int = 0
+    num_output_tokens: int = 0
+    """Every token generated, the one that ends a sequence included."""
 
 
 class EngineStatus(msgspec.Struct, frozen=True):

@@ -52,7 +52,8 @@ ENGINE: tuple[Metric, ...] = (
     _metric("preemptions", _COUNTER, "Sequences that gave up their blocks to others."),
     _metric("engine_steps", _COUNTER, "Steps of the engine."),
     _metric("engine_prefill_tokens", _COUNTER, "Prompt tokens computed."),
-    _metric("engine_decode_tokens", _COUNTER, "Tokens generated, delivered or not."),
+    _metric("engine_decode_tokens", _COUNTER, "Generated tokens computed as input of a step."),
+    _metric("engine_output_tokens", _COUNTER, "Tokens generated, delivered or not."),
     _metric("engine_last_step_seconds", _GAUGE, "Duration of the engine's latest step."),
     _metric("engine_last_step_tokens", _GAUGE, "Tokens computed in the engine's latest step."),
 )
@@ -69,6 +70,7 @@ REQUESTS: tuple[Metric, ...] = (
     _metric("request_success", _COUNTER, "Requests that ended well, by finish reason.", "finish_reason"),
     _metric("aborts", _COUNTER, "Requests ended early, by cause: client_gone, slow_client, shutdown, ...", "cause"),
     _metric("request_errors", _COUNTER, "Errors that callers got, by public error code.", "code"),
+    _metric("requests_failed", _COUNTER, "Requests that failed after they had entered, by public error code.", "code"),
     _metric("retries_seen", _COUNTER, "Requests that their client marked as a retry.", "route"),
     _metric("http_requests", _COUNTER, "HTTP responses by route, method and status.", "route", "method", "status"),
     _metric("prompt_tokens", _COUNTER, "Prompt tokens of ended requests, cached ones included."),
@@ -83,6 +85,10 @@ REQUESTS: tuple[Metric, ...] = (
     _metric("request_generation_tokens", _HISTOGRAM, "Generated tokens of a request, all choices together."),
 )
 
+PROCESS: tuple[Metric, ...] = (
+    _metric("event_loop_lag_seconds", _HISTOGRAM, "How late a timer of the server's event loop fires."),
+)
+
 BUILD = _metric("build", Kind.INFO, "Version of the server and of its Python.", "version", "python")
 
-CATALOG: tuple[Metric, ...] = (*ENGINE, *ADMISSION, *REQUESTS, BUILD)
+CATALOG: tuple[Metric, ...] = (*ENGINE, *ADMISSION, *REQUESTS, *PROCESS, BUILD)

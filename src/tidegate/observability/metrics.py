@@ -4,8 +4,8 @@ Counts of requests are kept here; the engine's and admission's accounts are read
 lock: facts and scrapes come from the event loop's thread. A scrape from another thread would see a count that is at
 most one fact old.
 
-An ended request counts once under `request_success`, `aborts`, or neither (an error); its error code, if it has one,
-counts under `request_errors` as well.
+Every request that was received counts once under `requests_refused`, `request_success`, `aborts` or
+`requests_failed`; the error code that its caller got, if any, counts under `request_errors` as well.
 """
 
 import platform
@@ -35,6 +35,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _WAITS_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 _GAPS_S = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _LATENCIES_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
+_LAGS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _TOKENS = tuple(float(2**power) for power in range(18))
 BOUNDS = {
     "time_to_first_token_seconds": _WAITS_S,
@@ -43,6 +44,7 @@ BOUNDS = {
     "e2e_request_latency_seconds": _LATENCIES_S,
     "request_prompt_tokens": _TOKENS,
     "request_generation_tokens": _TOKENS,
+    "event_loop_lag_seconds": _LAGS_S,
 }
 
 Series = list[tuple[tuple[str, ...], float]]
@@ -100,6 +102,8 @@ class MetricsObserver:
             self._observe("e2e_request_latency_seconds", facts.duration_s)
         elif facts.outcome != "error":
             self._count("aborts", facts.outcome)
+        else:
+            self._count("requests_failed", facts.code or "internal_error")
         if facts.code is not None:
             self._count("request_errors", facts.code)
         self._count("prompt_tokens", amount=facts.num_prompt_tokens)
@@ -120,6 +124,10 @@ class MetricsObserver:
 
     def http_response(self, route: str, method: str, status: int) -> None:
         self._count("http_requests", route, method if method in METHODS else OTHER, str(status))
+
+    def loop_lag(self, lag_s: float) -> None:
+        """A timer of the event loop fired `lag_s` seconds late."""
+        self._observe("event_loop_lag_seconds", lag_s)
 
     def describe(self) -> Iterable[Family]:
         """Yields every family without samples: the registry checks names with it."""
@@ -172,6 +180,7 @@ def _engine_series(engine: EngineView, gauges: GaugesView) -> dict[str, Series]:
         "engine_steps": gauges.num_steps,
         "engine_prefill_tokens": gauges.num_prefill_tokens,
         "engine_decode_tokens": gauges.num_decode_tokens,
+        "engine_output_tokens": gauges.num_output_tokens,
         "engine_last_step_seconds": up * gauges.step_s,
         "engine_last_step_tokens": up * gauges.num_step_tokens,
     }
