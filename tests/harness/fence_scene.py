@@ -282,6 +282,18 @@ class Scene:
         self.num_stale += len(outputs)
         self.run(lambda: self.pair.inject(outputs))
 
+    def restart_unnoticed(self) -> None:
+        """The connection dies, a new engine comes, and the old worker goes on."""
+        for act in (self.pair.abandon, self.pair.start, self.pair.connect):
+            self.run(act)
+
+    def step_zombie(self, index: int) -> int:
+        """An old worker finishes a step, and what it says arrives; returns how many outputs that were."""
+        epoch, core = self.pair.zombies[index]
+        outputs = [(epoch, delta) for delta in core.step(self.clock.now())]
+        self.inject(outputs)
+        return len(outputs)
+
     def check(self) -> None:
         """What holds at any moment."""
         for attempt in self.attempts:
@@ -290,15 +302,23 @@ class Scene:
         assert (self.faults, self.pair.raised, self.gate.num_double) == ([], [], 0)
 
     def finish(self) -> None:
-        """Lets everything come to its end: each attempt ends once, and nothing is left anywhere."""
+        """Lets everything come to its end: each attempt ends once, and nothing is left anywhere. Closes the loop."""
+        try:
+            self._finish()
+        finally:
+            self.loop.close()
+
+    def _finish(self) -> None:
         if self.pair.transport is None:
             self.run(self.pair.restart)
         self.run(self.pair.release)
         for _ in range(100):
             self.run(self.pair.run)
-            for attempt in self.attempts:
-                if not attempt.is_over:
-                    self.read(attempt)
+            readers = [attempt for attempt in self.attempts if not attempt.is_over]
+            if not readers:
+                break
+            for attempt in readers:
+                self.read(attempt)
         self.run(self.pair.run)
         self.check()
         assert all(attempt.is_over for attempt in self.attempts)
