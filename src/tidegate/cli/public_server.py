@@ -38,6 +38,7 @@ class PublicServer:
     async def start(self) -> None:
         """Accepts connections; requests are refused until the engine is ready."""
         self._lag.start()
+        self.parts.metrics.num_tasks = lambda: len(asyncio.all_tasks())
         await self.http.start()
 
     async def drain(self) -> None:

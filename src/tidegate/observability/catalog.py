@@ -86,6 +86,7 @@ REQUESTS: tuple[Metric, ...] = (
 )
 
 PROCESS: tuple[Metric, ...] = (
+    _metric("event_loop_tasks", _GAUGE, "Tasks of the server's event loop."),
     _metric("event_loop_lag_seconds", _HISTOGRAM, "How late a timer of the server's event loop fires."),
 )
 

@@ -67,6 +67,8 @@ class MetricsObserver:
         self._admission = admission
         self._build = {"version": version, "python": platform.python_version()}
         self._num_delivered = 0
+        self.num_tasks: Callable[[], int] = lambda: 0
+        """Counts the tasks of this process' event loop; asked at every scrape, on that loop."""
         self._counters = {
             metric.name: LabelCounter(len(metric.labels))
             for metric in catalog.REQUESTS
@@ -140,6 +142,7 @@ class MetricsObserver:
         if self._admission is not None:
             series.update(_admission_series(self._admission()))
         series.update((name, counter.items()) for name, counter in self._counters.items())
+        series["tidegate_event_loop_tasks"] = [((), float(self.num_tasks()))]
         series["tidegate_tokens_delivered"] = [((), float(self._num_delivered))]
         for metric in catalog.CATALOG:
             if metric.kind is Kind.INFO:
