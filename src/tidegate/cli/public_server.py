@@ -56,6 +56,7 @@ class PublicServer:
         self._lag.stop()
         await self.http.stop()
         self.parts.service.close()
+        self.parts.access.close()
 
     async def _wait_empty(self, timeout_s: float) -> None:
         with contextlib.suppress(TimeoutError):

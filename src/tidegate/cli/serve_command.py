@@ -5,6 +5,7 @@ import asyncio
 import uvloop
 from rich.console import Console
 
+from tidegate.cli.access import AccessError, gather_access_facts, refuse_exposure
 from tidegate.cli.model_loading import LoadedModel, LoadError, load_model
 from tidegate.cli.pooled_server import PooledServer
 from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ignore_signals, stop_on_signals
@@ -21,11 +22,14 @@ def run_serve(settings: Settings) -> int:
     """Serves until a signal. Returns the exit code: 0 after a drain, 1 when the engine or a listener failed."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
+        warnings = refuse_exposure(settings)
         loaded = load_model(settings)
         sockets = Sockets(settings)
-    except (LoadError, ListenError) as error:
+    except (AccessError, LoadError, ListenError) as error:
         console.print(f"tidegate: {error}", style="red", markup=False)
-        return EXIT_USAGE if isinstance(error, LoadError) else EXIT_FAILED
+        return EXIT_FAILED if isinstance(error, ListenError) else EXIT_USAGE
+    for words in warnings:
+        console.print(f"tidegate: {words}", style="yellow", markup=False)
     console.print(starting_text(settings, loaded), markup=False)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(settings, loaded, sockets, console))
@@ -41,7 +45,9 @@ async def _serve(settings: Settings, loaded: LoadedModel, sockets: Sockets, cons
         await server.start()
         if not await _wait_ready(server, stop, console):
             return EXIT_OK if stop.is_set() else EXIT_FAILED
-        console.print(ready_text(settings, loaded, server.public_url, server.admin.url), markup=False)
+        needs_key = gather_access_facts(settings).num_keys > 0
+        text = ready_text(settings, loaded, server.public_url, server.admin.url, needs_key=needs_key)
+        console.print(text, markup=False)
         await wait_first(stop.wait(), server.wait_stopped())
         console.print(f"tidegate: finishing running requests, at most {settings.server.drain_timeout_s:g} s")
         await server.drain()

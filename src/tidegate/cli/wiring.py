@@ -4,11 +4,12 @@ import asyncio
 import logging
 import socket
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from structlog.typing import FilteringBoundLogger
 
 from tidegate import __version__
+from tidegate.cli.access import Access, open_access, open_admin_access
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.settings import Settings, step_tokens
 from tidegate.contract.unknown_fields import UnknownFieldPolicy
@@ -48,6 +49,7 @@ class ServerParts:
     metrics: MetricsObserver
     public_app: AsgiApp
     admin_app: AsgiApp
+    access: Access
 
 
 def open_log(settings: Settings) -> FilteringBoundLogger:
@@ -84,7 +86,7 @@ def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
 def build_parts(
     settings: Settings, loaded: LoadedModel, engine: LocalEngine, logger: FilteringBoundLogger
 ) -> ServerParts:
-    """Builds the server around an engine."""
+    """Builds the server around an engine. Raises AccessError when keys or the admin credential cannot be read."""
     clock = SystemClock()
     drain = Drain()
     limits = AdmissionLimits(
@@ -100,7 +102,8 @@ def build_parts(
     service_settings = ServiceSettings(settings.server.status_hold_s, UnknownFieldPolicy(settings.api.unknown_fields))
     service = Service(loaded.served, surroundings, service_settings, entropy)
     admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept))
-    ports = AppPorts(observer=observer, clock=clock, entropy=entropy)
+    access = open_access(settings, clock)
+    ports = AppPorts(observer=observer, clock=clock, entropy=entropy, authorise=access.public)
     http = _http_settings(settings)
     return ServerParts(
         service=service,
@@ -109,7 +112,8 @@ def build_parts(
         admin=admin,
         metrics=metrics,
         public_app=make_public_app(service, settings=http, ports=ports),
-        admin_app=make_admin_app(admin, settings=http, ports=ports),
+        admin_app=make_admin_app(admin, settings=http, ports=replace(ports, authorise=access.admin)),
+        access=access,
     )
 
 
@@ -135,8 +139,9 @@ def _report_engine(engine: LocalEngine, observer: Observer, drain: Drain) -> Non
 
 
 def build_admin_app(admin: Admin, settings: Settings) -> AsgiApp:
-    """Returns the admin application around another view than a single server's."""
-    return make_admin_app(admin, settings=_http_settings(settings), ports=AppPorts(entropy=entropy))
+    """Returns the admin application around another view than a single server's. Raises AccessError."""
+    ports = AppPorts(entropy=entropy, authorise=open_admin_access(settings))
+    return make_admin_app(admin, settings=_http_settings(settings), ports=ports)
 
 
 def _http_settings(settings: Settings) -> HttpSettings:
@@ -146,6 +151,7 @@ def _http_settings(settings: Settings) -> HttpSettings:
         heartbeat_s=settings.server.heartbeat_s,
         slow_client_timeout_s=settings.server.slow_client_timeout_s,
         queue_full_status=settings.admission.queue_full_status,
+        has_open_metrics=settings.auth.open_metrics,
     )
 
 

@@ -13,6 +13,7 @@ from socket import socket
 import msgspec
 import uvloop
 
+from tidegate.cli.access import AccessError
 from tidegate.cli.model_loading import LoadError, load_model
 from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, ignore_signals, stop_on_signals
 from tidegate.cli.public_server import PublicServer
@@ -43,7 +44,11 @@ async def _serve(spec: WorkerSpec) -> int:
         return EXIT_FAILED
     engine = LocalEngine(asyncio.get_running_loop().call_exception_handler)
     link = EngineLink(engine, Path(spec.engine_socket))
-    server = PublicServer(spec.settings, loaded, engine, socket(fileno=spec.listener_fd), logger)
+    try:
+        server = PublicServer(spec.settings, loaded, engine, socket(fileno=spec.listener_fd), logger)
+    except AccessError as error:
+        logger.error("worker failed", reason=str(error))
+        return EXIT_FAILED
     view = server.parts.admin
     answers = {
         "requests": view.list_requests,

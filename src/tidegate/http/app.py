@@ -13,30 +13,23 @@ from tidegate import system
 from tidegate.clock import Clock
 from tidegate.errors import InternalError, ServeError
 from tidegate.http.asgi import Receive, Scope, Send
+from tidegate.http.authorise import Authorise, allow_everyone, check_route, forget_credential
 from tidegate.http.connection_abort import abort_connections
 from tidegate.http.exchange import Exchange
 from tidegate.http.request_body import discard_body
-from tidegate.http.request_head import REQUEST_ID_ENTROPY_BYTES, RequestHead, check_head, choose_request_id, read_head
+from tidegate.http.request_head import REQUEST_ID_ENTROPY_BYTES, check_head, choose_request_id, read_head
 from tidegate.http.router import Router
-from tidegate.http.routes_admin import OPEN_ADMIN_PATHS, admin_routes
+from tidegate.http.routes_admin import METRICS_PATH, OPEN_ADMIN_PATHS, admin_routes
 from tidegate.http.routes_api import OPEN_API_PATHS, api_routes
 from tidegate.http.service_port import Admin, Service
 from tidegate.http.settings import HttpSettings
 from tidegate.http.stream_watch import StreamWatch
 from tidegate.http.write_error import write_error
 from tidegate.http.write_whole import write_allowed
-from tidegate.lifecycle.principal import ANONYMOUS, Principal
 from tidegate.observability.observer import NullObserver, Observer
 
 _log = logging.getLogger(__name__)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-
-Authorise = Callable[[RequestHead], Principal]
-
-
-def allow_everyone(_head: RequestHead) -> Principal:
-    """The rule while no keys are configured."""
-    return ANONYMOUS
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +63,8 @@ def make_public_app(
 def make_admin_app(admin: Admin, *, settings: HttpSettings | None = None, ports: AppPorts | None = None) -> "HttpApp":
     """The application of the admin listener."""
     settings, ports = settings or HttpSettings(), ports or AppPorts()
-    return HttpApp(Router(admin_routes(admin)), OPEN_ADMIN_PATHS, settings=settings, ports=ports)
+    open_paths = OPEN_ADMIN_PATHS | {METRICS_PATH} if settings.has_open_metrics else OPEN_ADMIN_PATHS
+    return HttpApp(Router(admin_routes(admin)), open_paths, settings=settings, ports=ports)
 
 
 class HttpApp:
@@ -131,6 +125,8 @@ class HttpApp:
         check_head(head, self._settings)
         if head.path not in self._open_paths:
             exchange.principal = self._ports.authorise(head)
+            check_route(exchange.principal, exchange.route)
+        forget_credential(head)
         match = self.router.locate(head.method, head.path)
         exchange.argument = match.argument or ""
         if match.handler is None:

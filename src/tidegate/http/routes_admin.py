@@ -10,6 +10,8 @@ from tidegate.serving.reply import WholeReply
 
 OPEN_ADMIN_PATHS = frozenset({b"/healthz", b"/readyz"})
 """Answered without the admin credential."""
+METRICS_PATH = b"/metrics"
+"""Another one, where the settings say so."""
 
 
 def admin_routes(admin: Admin) -> list[Route]:

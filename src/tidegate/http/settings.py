@@ -8,7 +8,7 @@ class HttpSettings:
     """All that one application needs to know; nothing is read from elsewhere.
 
     `linger_s` bounds how long a body that we refused is still read and dropped: closing at once would reset the
-    connection, and the client might lose the answer.
+    connection, and the client might lose the answer. `has_open_metrics` frees /metrics from the admin credential.
     """
 
     body_bytes: int = 32 * 1024 * 1024
@@ -19,6 +19,7 @@ class HttpSettings:
     slow_client_timeout_s: float = 30.0
     linger_s: float = 2.0
     queue_full_status: int = 429
+    has_open_metrics: bool = False
 
 
 @dataclass(frozen=True, slots=True)

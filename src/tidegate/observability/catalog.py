@@ -77,6 +77,8 @@ REQUESTS: tuple[Metric, ...] = (
     _metric("prompt_tokens_cached", _COUNTER, "Prompt tokens of ended requests that came from the prefix cache."),
     _metric("generation_tokens", _COUNTER, "Generated tokens of ended requests, aborted ones included."),
     _metric("tokens_delivered", _COUNTER, "Generated tokens handed on to replies, counted as they come."),
+    _metric("key_requests", _COUNTER, "Ended requests by the name of the caller's key.", "key"),
+    _metric("key_tokens", _COUNTER, "Tokens of ended requests by key and kind: prompt, generation.", "key", "kind"),
     _metric("time_to_first_token_seconds", _HISTOGRAM, "From receipt to the first token."),
     _metric("inter_token_latency_seconds", _HISTOGRAM, "From one token of a choice to the next."),
     _metric("queue_time_seconds", _HISTOGRAM, "From receipt to the engine's first work on the request."),

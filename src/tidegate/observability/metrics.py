@@ -111,6 +111,10 @@ class MetricsObserver:
         self._count("prompt_tokens", amount=facts.num_prompt_tokens)
         self._count("prompt_tokens_cached", amount=facts.num_cached_tokens)
         self._count("generation_tokens", amount=facts.num_completion_tokens)
+        if facts.key_name is not None:
+            self._count("key_requests", facts.key_name)
+            self._count("key_tokens", facts.key_name, "prompt", amount=facts.num_prompt_tokens)
+            self._count("key_tokens", facts.key_name, "generation", amount=facts.num_completion_tokens)
         self._observe("queue_time_seconds", facts.queue_s)
         self._observe("time_to_first_token_seconds", facts.first_token_s)
         self._observe("request_prompt_tokens", facts.num_prompt_tokens)
