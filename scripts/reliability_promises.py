@@ -50,7 +50,7 @@ PROMISES: dict[str, Promise] = {
     "OVL-7": Promise("Retries are counted, and get no priority."),
     "OVL-8": Promise(
         "Everything that holds state has a bound, and a test pushes it past the bound.",
-        note="[limits](limits.md); which test pushes which bound: `tests/docs/limit_proofs.py`",
+        note="[limits](limits.md); which test pushes which bound: `tests/harness/limit_proofs.py`",
     ),
     "OVL-9": Promise("When an overload ends, service is normal at once, without a restart."),
     # Deadlines
