@@ -6,6 +6,7 @@ the column's end shows that every account is back. The engine's death and the se
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,7 +22,8 @@ pytestmark = pytest.mark.process
 
 BUFFER_BYTES = 4096
 PAUSE_S = 0.3
-DEADLINE_MS = 2500
+DEADLINE_MS, GATE_DEADLINE_MS = 4000, 1500
+"""Those at the gate come last and go first: their turn must not come."""
 FLOOD, NUM_FLOODS = "0123456789abcdef" * 128, 100
 BIG_LAST = "0123456789abcdef" * 16384
 
@@ -42,8 +44,7 @@ def server() -> Iterator[ServerThread]:
 # ---- the client goes ----
 
 
-def leave(server: ServerThread, *, is_reset: bool) -> ServerColumn:
-    column = ServerColumn()
+def leave(server: ServerThread, column: ServerColumn, *, is_reset: bool) -> None:
     column.open(server)
     column.begin(server.port, server.admin_port)
     for cell in MATRIX_CELLS:
@@ -52,7 +53,6 @@ def leave(server: ServerThread, *, is_reset: bool) -> ServerColumn:
     column.close(server)
     assert column.since("aborts_total", cause="client_gone") == column.since("aborts_total") == len(MATRIX_CELLS)
     assert column.since("engine_output_tokens_total") == column.num_tokens_before, "nothing was generated for nobody"
-    return column
 
 
 def check_gone(cell: Cell, column: ServerColumn) -> None:
@@ -79,8 +79,7 @@ def whole_text(cell: Cell) -> str:
     return (cell.pieces[0] + FLOOD) * NUM_FLOODS
 
 
-def stall(server: ServerThread) -> ServerColumn:
-    column = ServerColumn()
+def stall(server: ServerThread, column: ServerColumn) -> None:
     column.open(server)
     for cells in (ENGINE_CELLS, GATE_CELLS):
         for cell in cells:
@@ -97,7 +96,6 @@ def stall(server: ServerThread) -> ServerColumn:
     column.close(server)
     num_streams = sum(cell.is_stream and cell.phase is not Phase.LAST for cell in MATRIX_CELLS)
     assert column.since("aborts_total") == column.since("aborts_total", cause="slow_client") >= num_streams
-    return column
 
 
 def read_a_little(caller: Caller) -> None:
@@ -128,8 +126,7 @@ def check_stalled(cell: Cell, column: ServerColumn) -> None:
 # ---- the engine fails this request ----
 
 
-def err(server: ServerThread) -> ServerColumn:
-    column = ServerColumn()
+def err(server: ServerThread, column: ServerColumn) -> None:
     column.open(server)
     for cell in (*ENGINE_CELLS, *GATE_CELLS):
         body = cell.body(PAUSE_S, error_after=NUM_TOKENS[cell.phase])
@@ -139,7 +136,6 @@ def err(server: ServerThread) -> ServerColumn:
     assert column.since("requests_failed_total", code="engine_refused") == len(MATRIX_CELLS)
     assert column.since("request_errors_total") == len(MATRIX_CELLS)
     assert column.since("aborts_total") == 0
-    return column
 
 
 def check_err(cell: Cell, column: ServerColumn) -> None:
@@ -152,19 +148,24 @@ def check_err(cell: Cell, column: ServerColumn) -> None:
 # ---- the deadline passes ----
 
 
-def expire(server: ServerThread) -> ServerColumn:
-    hurried = {"X-Deadline-Ms": str(DEADLINE_MS)}
-    probe = request(server.port, "POST", "/v1/chat/completions", ask(ENGINE_CELLS[0].route), hurried)
+def hurry(deadline_ms: int) -> dict[str, str]:
+    return {"X-Deadline-Ms": str(deadline_ms)}
+
+
+def hurried_caller(port: int, cell: Cell) -> Caller:
+    return Caller(port, cell, headers=hurry(GATE_DEADLINE_MS if cell.phase is Phase.GATE else DEADLINE_MS))
+
+
+def expire(server: ServerThread, column: ServerColumn) -> None:
+    probe = request(server.port, "POST", "/v1/chat/completions", ask(ENGINE_CELLS[0].route), hurry(DEADLINE_MS))
     if probe.status == 422:
         pytest.skip("this server does not serve deadlines")
-    column = ServerColumn()
     column.open(server)
-    column.begin(server.port, server.admin_port, make=lambda port, cell: Caller(port, cell, headers=hurried))
+    column.begin(server.port, server.admin_port, make=hurried_caller)
     column.finish()
     column.close(server)
     assert column.since("request_success_total") == 0
     assert column.since("engine_output_tokens_total") == column.num_tokens_before
-    return column
 
 
 def check_expired(cell: Cell, column: ServerColumn) -> None:
@@ -184,9 +185,9 @@ def check_expired(cell: Cell, column: ServerColumn) -> None:
 
 # ---- all of them ----
 
-FAULTS: dict[str, tuple[Callable[[ServerThread], ServerColumn], Callable[[Cell, ServerColumn], None]]] = {
-    "client closes": (lambda server: leave(server, is_reset=False), check_gone),
-    "client resets": (lambda server: leave(server, is_reset=True), check_gone),
+FAULTS: dict[str, tuple[Callable[[ServerThread, ServerColumn], None], Callable[[Cell, ServerColumn], None]]] = {
+    "client closes": (partial(leave, is_reset=False), check_gone),
+    "client resets": (partial(leave, is_reset=True), check_gone),
     "reader stalls": (stall, check_stalled),
     "engine errs": (err, check_err),
     "deadline passes": (expire, check_expired),
@@ -197,7 +198,12 @@ FAULTS: dict[str, tuple[Callable[[ServerThread], ServerColumn], Callable[[Cell, 
 def fault(request: pytest.FixtureRequest, server: ServerThread) -> tuple[str, ServerColumn]:
     """The fault's name, and its column once it has happened."""
     name: str = request.param
-    return name, FAULTS[name][0](server)
+    column = ServerColumn()
+    try:
+        FAULTS[name][0](server, column)
+    finally:
+        column.hang_up()
+    return name, column
 
 
 @pytest.mark.parametrize("cell", MATRIX_CELLS, ids=lambda cell: cell.name)

@@ -1,5 +1,7 @@
 """The fault matrix as data: in which phase a request is, how it is asked for, and what its client has read."""
 
+import importlib
+import importlib.util
 from dataclasses import dataclass
 from enum import Enum
 from itertools import product
@@ -102,11 +104,23 @@ SHAPES = ((Route.CHAT, ONE), (Route.COMPLETIONS, ONE), (Route.COMPLETIONS, BATCH
 CELLS = cells_of(ENGINE_PHASES, *SHAPES[:2])
 """Those of one choice."""
 ENGINE_CELLS = cells_of(ENGINE_PHASES, *SHAPES)
-QUEUES_AT_GATE = False
+QUEUES_AT_GATE = importlib.util.find_spec("tidegate.lifecycle.engine_load") is not None
+"""Whether requests queue in the server, as they do since admission knows what the engine has to do."""
 GATE_CELLS = cells_of((Phase.GATE,), *SHAPES) if QUEUES_AT_GATE else ()
 MATRIX_CELLS = (*GATE_CELLS, *ENGINE_CELLS)
-NUM_ROWS = sum(cell.num_choices for cell in ENGINE_CELLS)
-"""Sequences of a server in which all of ENGINE_CELLS run and all of GATE_CELLS wait."""
+NUM_IN_ENGINE = sum(cell.num_choices for cell in ENGINE_CELLS)
+
+
+def _num_rows() -> int:
+    """A server gives its engine some sequences more than it has rows, so that a row never stands empty."""
+    if not QUEUES_AT_GATE:
+        return NUM_IN_ENGINE
+    look_ahead = importlib.import_module("tidegate.lifecycle.engine_load").look_ahead
+    return next(rows for rows in range(1, NUM_IN_ENGINE + 1) if rows + look_ahead(rows) == NUM_IN_ENGINE)
+
+
+NUM_ROWS = _num_rows()
+"""Sequences of a server in which all of ENGINE_CELLS are in the engine and all of GATE_CELLS wait before it."""
 
 
 def ask(route: Route, x_script: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
