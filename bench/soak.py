@@ -125,11 +125,11 @@ def judge(
     """Returns the figures, and everything that must not be."""
     tally, accounts = soak.tally, read_accounts(counted, now)
     faults = [*faults_of(counted, now), *tally.violations]
-    told = {name: tally.outcomes[name] for name in (COMPLETED, REFUSED, ABORTED, FAILED)}
+    told = {name: tally.outcomes[name] for name in (COMPLETED, REFUSED, ABORTED, FAILED, REPLAYED)}
     seen = {name: getattr(accounts, name) for name in told}
     if told != seen:
         faults.append(f"the clients count {told}, the server {seen}")
-    stray = set(tally.outcomes) - set(told) - {REPLAYED, "conflict"}
+    stray = set(tally.outcomes) - set(told)
     faults += [f"unexpected answers: {name} x {tally.outcomes[name]}" for name in sorted(stray)]
     for name in ("server_descriptors", "server_processes"):
         if getattr(after, name) > getattr(before, name):
@@ -148,7 +148,6 @@ def judge(
         "engine kills": soak.num_kills,
         "requests": sum(tally.outcomes.values()),
         **{f"{name} (clients, server)": (told[name], seen[name]) for name in told},
-        "replayed, conflicts": (tally.outcomes[REPLAYED], tally.outcomes["conflict"]),
         "what clients did": dict(tally.actions),
         "tokens charged, delivered": (accounts.charged_tokens, accounts.delivered_tokens),
         "stale outputs dropped": accounts.stale_outputs,

@@ -16,8 +16,8 @@ from harness.raw_http import Answer, RawClient, request
 from harness.server_view import live_requests
 
 COMPLETED, REFUSED, ABORTED, FAILED = "completed", "refused", "aborted", "failed"
-REPLAYED, CONFLICT = "replayed", "conflict"
-"""Answers of the ledger of idempotency keys: they never reach admission, and count nowhere else."""
+REPLAYED = "replayed"
+"""Answered from the ledger of idempotency keys: no work, and counted by itself."""
 OUTCOME_OF_CODE = {
     "invalid_value": REFUSED,
     "queue_full": REFUSED,
@@ -27,7 +27,7 @@ OUTCOME_OF_CODE = {
     "deadline_exceeded": ABORTED,
     "engine_lost": FAILED,
     "engine_refused": FAILED,
-    "idempotency_key_in_use": CONFLICT,
+    "idempotency_key_in_use": REFUSED,
 }
 NUM_PIECES, STEP_S = 30, 0.02
 FLOOD = {"pieces": hex_pieces("0123456789" * 100), "repeat": 2000}
