@@ -55,9 +55,11 @@ def public_app(service: Any, keys: FixedKeys, clock: ManualClock | None = None) 
     return make_public_app(service, ports=AppPorts(clock=clock, authorise=authorise_by_key(keys, clock)))
 
 
-def admin_app(admin: Any, *, has_open_metrics: bool = False) -> Any:
+def admin_app(make: Any, *, has_open_metrics: bool = False) -> Any:
     ports = AppPorts(authorise=authorise_by_credential(digest_of(CREDENTIAL)))
-    return make_admin_app(admin, settings=HttpSettings(has_open_metrics=has_open_metrics), ports=ports)
+    return make_admin_app(
+        make.admin(), make.operator(), settings=HttpSettings(has_open_metrics=has_open_metrics), ports=ports
+    )
 
 
 def ask(app: Any, method: str, target: str, *headers: tuple[str, str], body: bytes = b"") -> AsgiConnection:
@@ -125,7 +127,7 @@ def test_without_any_key_everybody_gets_in(service: Any) -> None:
 
 
 def test_every_route_and_method_and_spelling_needs_a_key_but_the_open_ones(service: Any, make: Any) -> None:  # SEC-10
-    apps = ((public_app(service, FixedKeys(record())), OPEN_PUBLIC), (admin_app(make.admin()), OPEN_ADMIN))
+    apps = ((public_app(service, FixedKeys(record())), OPEN_PUBLIC), (admin_app(make), OPEN_ADMIN))
     for app, is_open in apps:
         assert set(app.router.patterns) > is_open
         for pattern in app.router.patterns:
@@ -157,7 +159,7 @@ def test_with_a_key_other_spellings_are_no_routes(service: Any) -> None:  # SEC-
 def test_neither_host_nor_a_strange_target_chooses_who_gets_in(service: Any, make: Any, host: str) -> None:  # SEC-9
     for app, is_open in (
         (public_app(service, FixedKeys(record())), OPEN_PUBLIC),
-        (admin_app(make.admin()), OPEN_ADMIN),
+        (admin_app(make), OPEN_ADMIN),
     ):
         for pattern in set(app.router.patterns) - is_open:
             path = pattern.replace("{id}", "x")
@@ -216,7 +218,7 @@ def test_anything_else_is_401_and_repeats_nothing(service: Any, make: Any, value
     presented = values[0].partition(" ")[2].strip() if values else ""
     assert_refused(ask(public_app(service, keys), "POST", CHAT, *headers, body=b"{}"), presented)
     swapped = [(name, value.replace(KEY, CREDENTIAL)) for name, value in headers]
-    assert_refused(ask(admin_app(make.admin()), "GET", "/admin/v1/engine", *swapped), presented)
+    assert_refused(ask(admin_app(make), "GET", "/admin/v1/engine", *swapped), presented)
     assert not keys.used
     assert not service.calls
 
@@ -262,7 +264,7 @@ def test_a_key_for_some_routes_is_403_on_the_others_whatever_the_method(service:
 
 
 def test_the_admin_listener_takes_its_own_credential_and_no_key(service: Any, make: Any) -> None:
-    app = admin_app(make.admin())
+    app = admin_app(make)
     assert ask(app, "GET", "/admin/v1/engine", bearer(CREDENTIAL)).status == 200
     assert ask(app, "GET", "/metrics", bearer(CREDENTIAL)).status == 200
     assert_refused(ask(app, "GET", "/admin/v1/engine", bearer(KEY)))
@@ -270,11 +272,11 @@ def test_the_admin_listener_takes_its_own_credential_and_no_key(service: Any, ma
 
 
 def test_metrics_are_open_only_where_a_setting_says_so_and_only_in_their_own_spelling(make: Any) -> None:
-    app = admin_app(make.admin(), has_open_metrics=True)
+    app = admin_app(make, has_open_metrics=True)
     assert ask(app, "GET", "/metrics").status == 200
     assert_refused(ask(app, "GET", "/metrics/"))
     assert_refused(ask(app, "GET", "/admin/v1/engine"))
-    assert_refused(ask(admin_app(make.admin()), "GET", "/metrics"))
+    assert_refused(ask(admin_app(make), "GET", "/metrics"))
 
 
 class WatchedDigests(Mapping[bytes, KeyRecord]):

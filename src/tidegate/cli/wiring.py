@@ -4,25 +4,31 @@ import asyncio
 import logging
 import socket
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from structlog.typing import FilteringBoundLogger
 
 from tidegate import __version__
-from tidegate.cli.access import Access, open_access, open_admin_access
+from tidegate.cli.access import Access, open_access
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.settings import Settings, step_tokens
+from tidegate.cli.sockets import is_loopback
 from tidegate.contract.unknown_fields import UnknownFieldPolicy
 from tidegate.engine.options import EngineOptions
 from tidegate.engines.local.client import LocalEngine
+from tidegate.engines.local.restart_policy import RestartSettings
+from tidegate.engines.local.supervisor import SupervisorSettings
 from tidegate.http.app import AppPorts, make_admin_app, make_public_app
 from tidegate.http.asgi import AsgiApp
+from tidegate.http.authorise import Authorise
 from tidegate.http.server import HttpServer
-from tidegate.http.service_port import Admin
+from tidegate.http.service_port import Admin, Operator
 from tidegate.http.settings import HttpSettings
 from tidegate.http.settings import ServerSettings as HttpServerSettings
 from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
+from tidegate.lifecycle.cost_model import ChunkRule
 from tidegate.lifecycle.drain import Drain, DrainState
+from tidegate.observability.audit import AuditLog
 from tidegate.observability.composite_observer import CompositeObserver
 from tidegate.observability.exposition import render_metrics
 from tidegate.observability.log_observer import LogObserver
@@ -47,8 +53,8 @@ class ServerParts:
     admission: AdmissionController
     admin: AdminView
     metrics: MetricsObserver
+    observer: Observer
     public_app: AsgiApp
-    admin_app: AsgiApp
     access: Access
 
 
@@ -89,15 +95,18 @@ def build_parts(
     """Builds the server around an engine. Raises AccessError when keys or the admin credential cannot be read."""
     clock = SystemClock()
     drain = Drain()
-    limits = AdmissionLimits(
-        settings.engine.max_sequences, settings.admission.queue_depth, settings.admission.queued_tokens
-    )
-    admission = AdmissionController(limits, drain)
+    admission = build_admission(settings, drain)
     metrics = MetricsObserver(engine.statistics, admission.statistics, __version__)
     observer = CompositeObserver([metrics, LogObserver(logger)])
     _report_engine(engine, observer, drain)
     surroundings = Surroundings(
-        engine, LocalGate(admission, clock), drain, observer, clock, settings.server.unsent_bytes, on_fault=_log_fault
+        engine,
+        LocalGate(admission, clock, engine.statistics, on_fault=_log_fault),
+        drain,
+        observer,
+        clock,
+        settings.server.unsent_bytes,
+        on_fault=_log_fault,
     )
     service_settings = ServiceSettings(settings.server.status_hold_s, UnknownFieldPolicy(settings.api.unknown_fields))
     service = Service(loaded.served, surroundings, service_settings, entropy)
@@ -111,10 +120,23 @@ def build_parts(
         admission=admission,
         admin=admin,
         metrics=metrics,
+        observer=observer,
         public_app=make_public_app(service, settings=http, ports=ports),
-        admin_app=make_admin_app(admin, settings=http, ports=replace(ports, authorise=access.admin)),
         access=access,
     )
+
+
+def build_admission(settings: Settings, drain: Drain) -> AdmissionController:
+    """Returns the machine that lets requests into the engine."""
+    engine, admission = settings.engine, settings.admission
+    limits = AdmissionLimits(
+        engine.max_sequences,
+        admission.queue_depth,
+        admission.queued_tokens,
+        admission.queue_deadline_ms,
+        admission.kv_overcommit,
+    )
+    return AdmissionController(limits, drain, chunks=ChunkRule(step_tokens(engine), engine.prefill_chunk_tokens))
 
 
 def _report_engine(engine: LocalEngine, observer: Observer, drain: Drain) -> None:
@@ -138,10 +160,32 @@ def _report_engine(engine: LocalEngine, observer: Observer, drain: Drain) -> Non
     engine.on_lost.append(lambda reason: tell(reason=reason))
 
 
-def build_admin_app(admin: Admin, settings: Settings) -> AsgiApp:
-    """Returns the admin application around another view than a single server's. Raises AccessError."""
-    ports = AppPorts(entropy=entropy, authorise=open_admin_access(settings))
-    return make_admin_app(admin, settings=_http_settings(settings), ports=ports)
+def build_admin_app(
+    admin: Admin,
+    operator: Operator,
+    settings: Settings,
+    *,
+    logger: FilteringBoundLogger,
+    observer: Observer,
+    authorise: Authorise,
+) -> AsgiApp:
+    """Returns the admin application. On loopback only requests that name loopback are answered."""
+    return make_admin_app(
+        admin,
+        operator,
+        settings=_http_settings(settings),
+        ports=AppPorts(observer=observer, entropy=entropy, authorise=authorise),
+        audit=AuditLog(logger).write,
+        is_local=is_loopback(settings.server.admin_host),
+    )
+
+
+def supervisor_settings(settings: Settings) -> SupervisorSettings:
+    """Returns how the engine process is watched and restarted."""
+    defaults = RestartSettings()
+    first_wait_s = settings.engine.restart_wait_s
+    restart = RestartSettings(first_wait_s=first_wait_s, max_wait_s=max(defaults.max_wait_s, first_wait_s))
+    return SupervisorSettings(restart=restart, stall_timeout_s=settings.engine.stall_timeout_s)
 
 
 def _http_settings(settings: Settings) -> HttpSettings:

@@ -8,21 +8,22 @@ leaves behind is aborted. Does not know: sockets, frames, time (it is given), wh
 from dataclasses import dataclass
 from typing import Protocol
 
-import msgspec
-
 from tidegate.engine.framing import FramingError
 from tidegate.engine.gauges import EngineGauges
 from tidegate.engine.messages import (
     AbortRequest,
     AddRequest,
+    CacheFlushed,
     Command,
     EngineReady,
+    FlushCache,
     HoldRequest,
     Ping,
     Pong,
     Report,
     StepOutputs,
 )
+from tidegate.engine_process.step_times import StepTimes
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.model_info import ModelInfo
 from tidegate.inference.output import TokenDelta
@@ -32,7 +33,7 @@ from tidegate.inference.request import InferenceRequest
 class Core(Protocol):
     """What is asked of `tidegate.core.step.EngineCore`."""
 
-    def apply(self, command: AddRequest | AbortRequest | HoldRequest, now: float) -> None: ...
+    def apply(self, command: AddRequest | AbortRequest | HoldRequest | FlushCache, now: float) -> None: ...
 
     def step(self, now: float) -> list[TokenDelta]: ...
 
@@ -59,7 +60,7 @@ class Switchboard:
         self._epoch = epoch
         self._model = model
         self._live: dict[str, _Live] = {}
-        self._step_s = 0.0
+        self._times = StepTimes()
         self._heard: dict[int, EngineGauges | None] = {}
 
     @property
@@ -93,6 +94,8 @@ class Switchboard:
             return self._add(client, command, now)
         if isinstance(command, Ping):
             return Pong(command.nonce, self._gauges())
+        if isinstance(command, FlushCache):
+            return self._flush(command, now)
         live = self._live.get(command.request_id)
         if live is not None and live.owner == client:
             self._core.apply(command, now)
@@ -111,12 +114,17 @@ class Switchboard:
             raise FramingError(f"request {request.request_id} was added twice")
         return StepOutputs(self._epoch, _refusal(request), self._gauges())
 
+    def _flush(self, command: FlushCache, now: float) -> CacheFlushed:
+        num_cached = self._core.statistics().blocks_cached
+        self._core.apply(command, now)
+        return CacheFlushed(command.nonce, num_cached - self._core.statistics().blocks_cached)
+
     def route(self, deltas: list[TokenDelta], step_s: float) -> list[tuple[int, StepOutputs]]:
         """Takes a step's outputs and duration; returns what each client that it concerns must hear.
 
         A step without outputs concerns everybody: its gauges have moved.
         """
-        self._step_s = step_s
+        self._times.note(self._core.statistics(), step_s)
         parts: dict[int, list[TokenDelta]] = {}
         for delta in deltas:
             owner = self._settle(delta)
@@ -138,7 +146,7 @@ class Switchboard:
         return [(client, StepOutputs(self._epoch, [], gauges)) for client in stale]
 
     def _gauges(self) -> EngineGauges:
-        return msgspec.structs.replace(self._core.statistics(), step_s=self._step_s)
+        return self._times.add_to(self._core.statistics())
 
     def _settle(self, delta: TokenDelta) -> int | None:
         """Notes a choice's end; returns who owns the delta."""

@@ -6,7 +6,7 @@ Whoever implements it decides for one server process (`local_gate.py`) or asks t
 from typing import Protocol
 
 from tidegate.errors import RateFacts, ServeError
-from tidegate.lifecycle.admission import AdmissionStatistics
+from tidegate.lifecycle.admission_statistics import AdmissionStatistics
 from tidegate.lifecycle.principal import Principal
 from tidegate.lifecycle.ticket import Ticket
 

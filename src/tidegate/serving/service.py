@@ -17,7 +17,7 @@ from tidegate.contract.model_list import Model, ModelList
 from tidegate.contract.unknown_fields import UnknownFieldPolicy, ignored_fields_header
 from tidegate.engine.port import Engine
 from tidegate.errors import EngineUnavailable, InternalError, ModelNotFound, ServeError
-from tidegate.lifecycle.admission import AdmissionStatistics
+from tidegate.lifecycle.admission_statistics import AdmissionStatistics
 from tidegate.lifecycle.events import Event
 from tidegate.lifecycle.states import Reply as ReplyState
 from tidegate.serving.call import Call
@@ -146,9 +146,10 @@ class Service:
             raise
 
     def _preparation(self) -> Preparation:
-        info = self.engine.statistics().model
+        status = self.engine.statistics()
+        info = status.model
         if info is None:
-            raise EngineUnavailable("The engine is starting; try again soon.", retry_after_s=2)
+            raise EngineUnavailable("The engine is starting; try again soon.", retry_after_s=status.retry_after_s)
         return Preparation(self.served, info, self._settings.unknown_fields, self._around.clock, self._entropy)
 
     async def _reply(self, prepared: PreparedCall) -> Reply:
