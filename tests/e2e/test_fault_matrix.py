@@ -22,6 +22,7 @@ pytestmark = pytest.mark.process
 
 BUFFER_BYTES = 4096
 PAUSE_S = 0.3
+STEP_S = 0.01
 DEADLINE_MS, GATE_DEADLINE_MS = 4000, 1500
 """Those at the gate come last and go first: their turn must not come."""
 FLOOD, NUM_FLOODS = "0123456789abcdef" * 128, 100
@@ -67,10 +68,11 @@ def check_gone(cell: Cell, column: ServerColumn) -> None:
 
 
 def flood(cell: Cell) -> dict[str, Any]:
-    """Text before the phase's pause as always; behind it more than any buffer on the way holds."""
+    """Text before the phase's pause as always; behind it more than any buffer on the way holds, slowly enough that the
+    engine is held long before it has said all of it."""
     if cell.phase is Phase.LAST:
         return cell.body(PAUSE_S, pieces=hexed(*cell.pieces[:2], BIG_LAST))
-    return cell.body(PAUSE_S, pieces=hexed(cell.pieces[0], FLOOD), repeat=NUM_FLOODS, delays_s=[])
+    return cell.body(PAUSE_S, pieces=hexed(cell.pieces[0], FLOOD), repeat=NUM_FLOODS, delays_s=[STEP_S])
 
 
 def whole_text(cell: Cell) -> str:
