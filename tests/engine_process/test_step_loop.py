@@ -254,22 +254,6 @@ def test_frames_larger_than_the_socket_arrive_whole_while_the_loop_goes_on(tmp_p
         assert [report.outputs for report in heard if isinstance(report, StepOutputs) and report.outputs] == [[delta]]
 
 
-def test_of_too_many_server_processes_the_last_is_refused(  # OVL-8
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(loop_module, "MAX_CONNECTIONS", 3)
-    with running(tmp_path, ShortLivedCore(list)) as it:
-        greeted = [it.sock, it.dial(), it.dial()]
-        for sock in greeted:
-            assert isinstance(reports(sock, lambda report: isinstance(report, EngineReady))[0], EngineReady)
-        with it.dial() as refused:
-            assert refused.recv(1) == b""
-        greeted[1].close()
-        it.sock.sendall(encode_frame(Ping(1)))
-        assert any(map(is_pong, reports(it.sock, is_pong))), "the others go on"
-        greeted[2].close()
-
-
 def test_a_reader_that_is_too_far_behind_is_gone() -> None:  # OVL-8
     ours, theirs = socket.socketpair()
     connection = Connection(ours, 1, max_unsent_bytes=1_000_000)

@@ -99,16 +99,12 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "engine_process/test_step_loop.py": {
         "a_reader_that_is_too_far_behind_is_gone": ("engine_process/loop.py MAX_UNSENT_BYTES",),
-        "of_too_many_server_processes_the_last_is_refused": ("engine_process/loop.py MAX_CONNECTIONS",),
+        "server_processes_beyond_the_bound_are_turned_away": ("engine_process/loop.py MAX_CONNECTIONS",),
     },
     "engines/test_channel_bounds.py": {
         "an_engine_that_does_not_read_gets_no_more_requests": ("engines/local/channel.py MAX_UNSENT_BYTES",),
-        "reading_pauses_while_too_much_waits_and_goes_on_later": ("engines/local/channel.py PAUSE_ABOVE_BYTES",),
-        "only_the_last_lines_of_an_engine_are_kept": ("engines/local/process.py KEPT_LINES",),
-        "a_line_without_end_is_cut": ("engines/local/process.py KEPT_LINE_BYTES",),
     },
     "engines/test_supervisor.py": {
-        "a_hung_engine_is_killed_and_replaced": ("engines/local/supervisor.py SupervisorSettings.hang_timeout_s",),
         "an_engine_that_does_not_answer_sigterm_is_killed_at_the_end": (
             "engines/local/supervisor.py SupervisorSettings.stop_grace_s",
         ),
@@ -167,6 +163,46 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
             "observability/logs.py MAX_TRACEBACK_LINE_CHARS",
         ),
     },
+    "engines/test_bounds.py": {
+        "reading_pauses_while_much_waits_to_be_handed_on": ("engines/local/channel.py PAUSE_ABOVE_BYTES",),
+        "of_a_talkative_child_the_last_lines_are_kept_and_each_is_cut": (
+            "engines/local/process.py KEPT_LINES",
+            "engines/local/process.py KEPT_LINE_BYTES",
+        ),
+    },
+    "lifecycle/test_admission.py": {
+        "waiting_has_its_own_deadline_counted_from_entry": ("cli/settings.py AdmissionSettings.queue_deadline_ms",),
+        "what_is_let_in_fits_the_cache_several_times_and_one_alone_always_does": (
+            "cli/settings.py AdmissionSettings.kv_overcommit",
+        ),
+        "few_sequences_wait_inside_the_engine": ("lifecycle/engine_load.py ROWS_FOR_ONE_AHEAD",),
+    },
+    "lifecycle/test_quota.py": {
+        "the_number_of_keys_is_bounded_and_live_ones_stay": ("lifecycle/quota.py MAX_KEYS",),
+    },
+    "e2e/test_engine_death.py": {
+        "an_engine_that_answers_and_makes_no_step_is_replaced": ("cli/settings.py EngineSettings.stall_timeout_s",),
+    },
+    "cli/test_worker_control.py": {
+        "an_answer_beyond_the_bound_is_left_out": ("cli/worker_control.py MAX_ANSWER_BYTES",),
+        "what_is_no_question_gets_no_answer": ("cli/worker_control.py MAX_QUESTION_BYTES",),
+    },
+    "engines/test_engine_loss.py": {
+        "flushes_that_wait_are_bounded": ("engines/local/client.py MAX_FLUSHES",),
+    },
+    "lifecycle/test_poison.py": {
+        "the_watch_is_bounded_and_lets_the_oldest_go": ("lifecycle/poison.py MAX_SUSPECTS",),
+        "old_blame_is_forgotten": ("lifecycle/poison.py FORGOTTEN_AFTER_S",),
+        "a_sentence_ends_and_each_relapse_doubles_it_up_to_a_bound": ("lifecycle/poison.py LONGEST_SENTENCE_S",),
+    },
+    "http/test_admin_routes.py": {
+        "a_bad_act_is_refused_and_audited": (
+            "contract/admin.py MAX_BODY_BYTES",
+            "contract/admin.py MAX_WAIT_S",
+            "contract/admin.py MAX_DRAIN_S",
+        ),
+        "a_query_that_is_none_is_refused": ("contract/admin_query.py MAX_LISTED",),
+    },
 }
 """By file and test: the bounds that it pushes."""
 
@@ -182,4 +218,7 @@ REASONS = {
     "cli/settings.py ServerSettings.heartbeat_s": "a time; nothing is held",
     "engines/local/supervisor.py SupervisorSettings.start_timeout_s": "a time; the process behind it is one",
     "cli/worker_control.py ASK_TIMEOUT_S": "a time; the question behind it is one",
+    "lifecycle/quota.py MAX_RETRY_AFTER_S": "a time in a header; nothing is held",
+    "cli/settings.py ServerSettings.drain_delay_s": "a time; nothing is held",
+    "cli/engine_acts.py FLUSH_TIMEOUT_S": "a time; the answers that are waited for have a bound of their own",
 }
