@@ -103,7 +103,7 @@ class LocalGate:
             self.settle()
 
     def statistics(self) -> AdmissionStatistics:
-        """See `Gate.statistics`."""
+        """Returns a snapshot of the accounts."""
         return self.admission.statistics()
 
     def settle(self) -> None:
