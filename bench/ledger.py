@@ -19,6 +19,7 @@ import psutil
 from tidegate.lifecycle.ledger import LedgerLimits
 from tidegate.lifecycle.ledger_port import Fresh, Ledger
 from tidegate.lifecycle.ledger_rules import LedgerRules
+from tidegate.lifecycle.principal import Principal
 from tidegate.observability.observer import NullObserver
 from tidegate.serving.answer_recorder import AnswerRecorder
 from tidegate.serving.call import Call
@@ -51,6 +52,9 @@ class Nothing:
 
     def model(self, model_id: str) -> WholeReply:
         return WholeReply(model_id.encode())
+
+    def contract(self, principal: Principal) -> WholeReply:
+        return WholeReply(principal.key_id.encode())
 
     def is_ready(self) -> bool:
         return True

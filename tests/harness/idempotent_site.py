@@ -97,6 +97,9 @@ class Worker:
     def model(self, model_id: str) -> WholeReply:
         return WholeReply(model_id.encode())
 
+    def contract(self, principal: Principal) -> WholeReply:
+        return WholeReply(principal.key_id.encode())
+
     def is_ready(self) -> bool:
         return True
 

@@ -82,12 +82,12 @@ def test_two_hosts_are_refused() -> None:
 
 
 @pytest.mark.parametrize("given_id", ["a", "A-Z.0_9", "x" * 128])
-def test_a_well_formed_id_is_echoed(given_id: str) -> None:
+def test_a_well_formed_id_is_echoed(given_id: str) -> None:  # ERR-3
     assert choose_request_id(read_head(scope((b"x-request-id", given_id.encode()))), b"\0" * 24) == given_id
 
 
 @pytest.mark.parametrize("given_id", ["", "x" * 129, "a b", "a\nb", "a:80", "é", "a/b", "a\r\nSet-Cookie: x", "ok\n"])
-def test_any_other_id_is_replaced_by_a_minted_one(given_id: str) -> None:  # SEC-19
+def test_any_other_id_is_replaced_by_a_minted_one(given_id: str) -> None:  # SEC-19 ERR-3
     head = read_head(scope((b"x-request-id", given_id.encode("latin-1"))))
     assert choose_request_id(head, bytes(24)) == "req_" + "0" * 24
 

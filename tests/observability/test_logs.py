@@ -9,7 +9,15 @@ import pytest
 import structlog
 
 from tidegate.observability.log_observer import LogObserver
-from tidegate.observability.logs import LibraryHandler, LogFormat, LogSettings, build_logger, configure_logging
+from tidegate.observability.logs import (
+    MAX_TRACEBACK_LINE_CHARS,
+    MAX_TRACEBACK_LINES,
+    LibraryHandler,
+    LogFormat,
+    LogSettings,
+    build_logger,
+    configure_logging,
+)
 from tidegate.observability.observer import EngineChanged, RequestEnded
 
 ENDED = RequestEnded(
@@ -93,6 +101,27 @@ def test_an_exception_is_shown_without_locals_and_escaped(kind: LogFormat) -> No
     assert "\x1b[31mx" not in shown
     assert "x" * 400 not in shown
     assert local_secret not in shown
+
+
+def test_a_traceback_has_a_bounded_number_of_bounded_lines() -> None:  # OVL-8 SEC-29
+    def fail(depth: int) -> None:
+        if not depth:
+            raise ValueError("x" * 5000)
+        try:
+            fail(depth - 1)
+        except ValueError as cause:
+            raise ValueError(f"at {depth}") from cause
+
+    stream = io.StringIO()
+    try:
+        fail(60)
+    except ValueError:
+        logger(stream, kind=LogFormat.JSON).exception("broke")
+    shown = records(stream)[0]["traceback"]
+    assert isinstance(shown, list)
+    assert len(shown) == MAX_TRACEBACK_LINES
+    assert "at 60" in shown[-1], "the last lines stay"
+    assert max(map(len, shown)) < MAX_TRACEBACK_LINE_CHARS + 50
 
 
 def test_a_stream_that_cannot_be_written_hurts_nobody() -> None:

@@ -8,6 +8,7 @@ import pytest
 from harness.idempotent_site import DONE, KEPT, Site, drink, is_replay, run_site
 from tidegate.errors import DeadlineExceeded, EngineLost, IdempotencyKeyInUse
 from tidegate.lifecycle.ledger import EntryState
+from tidegate.serving.answer_recorder import MAX_RECORDING_BYTES
 from tidegate.serving.replay_stream import PIECE_BYTES
 from tidegate.serving.reply import StreamReply, WholeReply
 
@@ -106,6 +107,17 @@ def test_a_failed_stream_is_released_before_its_reader_hears_of_it(error: Except
     run_site(test)
 
 
+def test_all_streams_together_are_bounded() -> None:  # IDEM-9
+    async def test(site: Site) -> None:
+        site.recorder.num_recording_bytes = MAX_RECORDING_BYTES - len(ONE)  # what others hold
+        site.worker.stream(ONE, TWO, DONE)
+        assert await drink(await open_stream(site)) == ONE + TWO + DONE
+        assert site.facts.claim_ends == ["too_large"]
+        assert site.recorder.num_recording_bytes == MAX_RECORDING_BYTES - len(ONE)
+
+    run_site(test)
+
+
 def test_a_stream_that_ends_without_its_end_is_not_recorded() -> None:
     async def test(site: Site) -> None:
         site.worker.stream(ONE, b'data: {"text":"data: [DONE]"}\n\n')
@@ -191,7 +203,7 @@ def test_a_long_stream_is_replayed_in_pieces_that_end_with_an_event() -> None:
         reply.close("client_gone")
         reply.close("done")
         assert await reply.take() is None
-        assert site.facts.ended[-1].outcome == "client_gone"
+        assert [facts.outcome for facts in site.facts.ended] == ["replayed"]
 
     run_site(test)
 

@@ -9,6 +9,7 @@ from tidegate.cli.state_folder import StateFolderError, locate_state_folder, mak
 from tidegate.lifecycle.ledger import LedgerLimits
 from tidegate.lifecycle.ledger_port import Ledger, LedgerBroken
 from tidegate.lifecycle.ledger_rules import LedgerRules
+from tidegate.serving.server_facts import IdempotencyFacts
 from tidegate.stores.ledger_file import LedgerFile
 from tidegate.stores.redis_ledger import RedisLedger
 from tidegate.stores.sqlite_ledger import SqliteLedger
@@ -33,6 +34,15 @@ def ledger_rules(settings: Settings) -> LedgerRules:
         max_entries=chosen.max_entries,
         max_bytes=chosen.max_bytes,
         max_answer_bytes=min(chosen.max_answer_bytes, chosen.max_bytes),
+    )
+
+
+def ledger_facts(rules: LedgerRules) -> IdempotencyFacts | None:
+    """Returns what `/v1/contract` says of the ledger; None where there is none."""
+    if rules.store == "off":
+        return None
+    return IdempotencyFacts(
+        rules.store, rules.retention_s, rules.max_entries, rules.max_bytes, rules.max_answer_bytes, rules.when_full
     )
 
 

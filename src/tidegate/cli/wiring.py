@@ -5,13 +5,15 @@ import logging
 import socket
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
 from tidegate import __version__
 from tidegate.cli.access import Access, open_access
+from tidegate.cli.described_settings import server_facts
 from tidegate.cli.model_loading import LoadedModel
-from tidegate.cli.open_ledger import StartableLedger, ledger_rules, open_ledger
+from tidegate.cli.open_ledger import StartableLedger, ledger_facts, ledger_rules, open_ledger
 from tidegate.cli.settings import Settings, step_tokens
 from tidegate.cli.sockets import is_loopback
 from tidegate.contract.unknown_fields import UnknownFieldPolicy
@@ -27,6 +29,7 @@ from tidegate.http.service_port import Admin, Operator
 from tidegate.http.settings import HttpSettings
 from tidegate.http.settings import ServerSettings as HttpServerSettings
 from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
+from tidegate.lifecycle.cost_model import ChunkRule
 from tidegate.lifecycle.drain import Drain, DrainState
 from tidegate.observability.audit import AuditLog
 from tidegate.observability.composite_observer import CompositeObserver
@@ -40,6 +43,7 @@ from tidegate.serving.answer_recorder import AnswerRecorder
 from tidegate.serving.driver import Surroundings
 from tidegate.serving.idempotent_service import IdempotentService
 from tidegate.serving.local_gate import LocalGate
+from tidegate.serving.remote_gate import RemoteGate
 from tidegate.serving.service import Service, ServiceSettings
 from tidegate.system import SystemClock, entropy
 
@@ -54,8 +58,9 @@ class ServerParts:
     ledger: StartableLedger | None
     recorder: AnswerRecorder | None
     drain: Drain
-    admission: AdmissionController
+    gate: LocalGate | RemoteGate
     admin: AdminView
+    metrics: MetricsObserver
     observer: Observer
     public_app: AsgiApp
     access: Access
@@ -93,33 +98,46 @@ def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
 
 
 def build_parts(
-    settings: Settings, loaded: LoadedModel, engine: LocalEngine, logger: FilteringBoundLogger
+    settings: Settings,
+    loaded: LoadedModel,
+    engine: LocalEngine,
+    logger: FilteringBoundLogger,
+    gate_socket: Path | None = None,
 ) -> ServerParts:
     """Builds the server around an engine.
 
-    Raises AccessError when keys or the admin credential cannot be read, LedgerBroken when the ledger cannot be opened.
+    `gate_socket` is where another process decides who enters the engine; None: this one does. Raises AccessError when
+    keys or the admin credential cannot be read, LedgerBroken when the ledger cannot be opened.
     """
     clock = SystemClock()
     drain = Drain()
-    limits = AdmissionLimits(
-        settings.engine.max_sequences, settings.admission.queue_depth, settings.admission.queued_tokens
-    )
-    admission = AdmissionController(limits, drain)
+    gate = build_gate(settings, drain, engine) if gate_socket is None else RemoteGate(gate_socket, drain)
+    accounts = gate.statistics if isinstance(gate, LocalGate) else None
     ledger = open_ledger(settings)
+    rules = ledger_rules(settings)
     metrics = MetricsObserver(
-        engine.statistics, admission.statistics, __version__, ledger.statistics if ledger is not None else None
+        engine.statistics, accounts, __version__, ledger.statistics if ledger is not None else None
     )
     observer = CompositeObserver([metrics, LogObserver(logger)])
     _report_engine(engine, observer, drain)
     surroundings = Surroundings(
-        engine, LocalGate(admission, clock), drain, observer, clock, settings.server.unsent_bytes, on_fault=_log_fault
+        engine,
+        gate,
+        drain,
+        observer,
+        clock,
+        settings.server.unsent_bytes,
+        on_fault=_log_fault,
     )
-    service_settings = ServiceSettings(settings.server.status_hold_s, UnknownFieldPolicy(settings.api.unknown_fields))
+    service_settings = ServiceSettings(
+        settings.server.status_hold_s,
+        UnknownFieldPolicy(settings.api.unknown_fields),
+        server_facts(settings, ledger_facts(rules)),
+    )
     service = Service(loaded.served, surroundings, service_settings, entropy)
-    rules = ledger_rules(settings)
     recorder = AnswerRecorder(ledger, observer, rules.max_answer_bytes) if ledger is not None else None
     idempotent = IdempotentService(service, recorder, rules, observer, clock)
-    admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept))
+    admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept), accounts)
     access = open_access(settings, clock)
     ports = AppPorts(observer=observer, clock=clock, entropy=entropy, authorise=access.public)
     http = _http_settings(settings)
@@ -128,12 +146,28 @@ def build_parts(
         ledger=ledger,
         recorder=recorder,
         drain=drain,
-        admission=admission,
+        gate=gate,
         admin=admin,
+        metrics=metrics,
         observer=observer,
         public_app=make_public_app(idempotent, settings=http, ports=ports),
         access=access,
     )
+
+
+def build_gate(settings: Settings, drain: Drain, source: LocalEngine) -> LocalGate:
+    """Returns what lets requests into the engine."""
+    engine, admission = settings.engine, settings.admission
+    limits = AdmissionLimits(
+        engine.max_sequences,
+        admission.queue_depth,
+        admission.queued_tokens,
+        admission.queue_deadline_ms,
+        admission.kv_overcommit,
+    )
+    chunks = ChunkRule(step_tokens(engine), engine.prefill_chunk_tokens)
+    controller = AdmissionController(limits, drain, chunks=chunks)
+    return LocalGate(controller, SystemClock(), source.statistics, on_fault=_log_fault)
 
 
 def _report_engine(engine: LocalEngine, observer: Observer, drain: Drain) -> None:

@@ -10,7 +10,7 @@ StoreKind = Literal["sqlite", "redis", "off"]
 class LedgerRules:
     """For `/v1/contract` and the docs. With `store` "off" a request with the header is answered 422.
 
-    `when_full`: of the bounds `max_entries` and `max_bytes`. `when_all_pending`: nothing can be forgotten.
+    `when_full`: of the bounds `max_entries` and `max_bytes`.
     `when_answer_too_large`: beyond `max_answer_bytes`. `when_unreachable`: the store does not answer a claim.
     `after_failure`: refused, failed, cancelled.
     """
@@ -20,8 +20,7 @@ class LedgerRules:
     max_entries: int
     max_bytes: int
     max_answer_bytes: int
-    when_full: str = "oldest_answer_forgotten"
-    when_all_pending: str = "refused_503"
+    when_full: str = "the oldest answers are forgotten; 503 no_capacity while every entry is a running request"
     when_answer_too_large: str = "answered_not_recorded"
     when_unreachable: str = "refused_503"
     after_failure: str = "retry_runs_afresh"

@@ -55,15 +55,29 @@ ENGINE: tuple[Metric, ...] = (
     _metric("preemptions", _COUNTER, "Sequences that gave up their blocks to others."),
     _metric("engine_steps", _COUNTER, "Steps of the engine."),
     _metric("engine_prefill_tokens", _COUNTER, "Prompt tokens computed."),
-    _metric("engine_decode_tokens", _COUNTER, "Tokens generated, delivered or not."),
+    _metric("engine_decode_tokens", _COUNTER, "Generated tokens computed as input of a step."),
+    _metric("engine_output_tokens", _COUNTER, "Tokens generated, delivered or not."),
     _metric("engine_last_step_seconds", _GAUGE, "Duration of the engine's latest step."),
     _metric("engine_last_step_tokens", _GAUGE, "Tokens computed in the engine's latest step."),
+    _metric("engine_prefill_steps", _COUNTER, "Steps that carried prompt tokens."),
+    _metric("engine_prefill_step_seconds", _COUNTER, "Time spent in steps that carried prompt tokens."),
+    _metric("engine_decode_steps", _COUNTER, "Steps of decode rows only."),
+    _metric("engine_decode_step_seconds", _COUNTER, "Time spent in steps of decode rows only."),
 )
 
 ADMISSION: tuple[Metric, ...] = (
     _metric("admission_requests", _GAUGE, "Requests that hold a permit."),
     _metric("admission_sequences", _GAUGE, "Sequences of the requests that hold a permit."),
+    _metric("admission_kv_blocks", _GAUGE, "Peak KV blocks of the requests that hold a permit."),
+    _metric("admission_waiting_requests", _GAUGE, "Requests that wait for a permit."),
+    _metric("admission_waiting_sequences", _GAUGE, "Sequences of the requests that wait for a permit."),
     _metric("admission_queued_tokens", _GAUGE, "Prompt tokens of requests without any output yet."),
+    _metric("admission_key_slots", _GAUGE, "Requests under way of keys with a limit of concurrency."),
+    _metric("admission_refusals", _COUNTER, "Requests that were refused a permit or a place, by reason.", "reason"),
+    _metric("admission_withdrawals", _COUNTER, "Requests whose client left while they waited for a permit."),
+    _metric("admission_predictions", _COUNTER, "First tokens that were predicted and came."),
+    _metric("admission_late_predictions", _COUNTER, "First tokens that came later than predicted."),
+    _metric("admission_prediction_error_seconds", _COUNTER, "Sum of how far off predicted first tokens were."),
 )
 
 REQUESTS: tuple[Metric, ...] = (
@@ -72,6 +86,7 @@ REQUESTS: tuple[Metric, ...] = (
     _metric("request_success", _COUNTER, "Requests that ended well, by finish reason.", "finish_reason"),
     _metric("aborts", _COUNTER, "Requests ended early, by cause: client_gone, slow_client, shutdown, ...", "cause"),
     _metric("request_errors", _COUNTER, "Errors that callers got, by public error code.", "code"),
+    _metric("requests_failed", _COUNTER, "Requests that failed after they had entered, by public error code.", "code"),
     _metric("retries_seen", _COUNTER, "Requests that their client marked as a retry.", "route"),
     _metric("http_requests", _COUNTER, "HTTP responses by route, method and status.", "route", "method", "status"),
     _metric("prompt_tokens", _COUNTER, "Prompt tokens of ended requests, cached ones included."),
@@ -109,6 +124,11 @@ IDEMPOTENCY: tuple[Metric, ...] = (
     ),
 )
 
+PROCESS: tuple[Metric, ...] = (
+    _metric("event_loop_tasks", _GAUGE, "Tasks of the server's event loop."),
+    _metric("event_loop_lag_seconds", _HISTOGRAM, "How late a timer of the server's event loop fires."),
+)
+
 BUILD = _metric("build", Kind.INFO, "Version of the server and of its Python.", "version", "python")
 
-CATALOG: tuple[Metric, ...] = (*ENGINE, *ADMISSION, *REQUESTS, *LEDGER, *IDEMPOTENCY, BUILD)
+CATALOG: tuple[Metric, ...] = (*ENGINE, *ADMISSION, *REQUESTS, *LEDGER, *IDEMPOTENCY, *PROCESS, BUILD)

@@ -4,8 +4,9 @@ Counts of requests are kept here; the engine's and admission's accounts are read
 lock: facts and scrapes come from the event loop's thread. A scrape from another thread would see a count that is at
 most one fact old.
 
-An ended request counts once under `request_success`, `aborts`, or neither (an error, a replay); its error code, if it
-has one, counts under `request_errors` as well.
+Every request that was received counts once under `requests_refused`, `request_success`, `aborts` or `requests_failed`,
+or as replayed under `idempotency_claims`; the error code that its caller got, if any, counts under `request_errors` as
+well.
 """
 
 import platform
@@ -30,12 +31,12 @@ from tidegate.observability.observer import EngineChanged, RequestEnded
 from tidegate.observability.views import AdmissionView, EngineView, GaugesView, LedgerView
 
 SUCCESSES = frozenset({"stop", "length", "tool_calls", "content_filter"})
-NO_ABORTS = frozenset({"error", "replayed"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 _WAITS_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 _GAPS_S = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _LATENCIES_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
+_LAGS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _TOKENS = tuple(float(2**power) for power in range(18))
 BOUNDS = {
     "time_to_first_token_seconds": _WAITS_S,
@@ -44,6 +45,7 @@ BOUNDS = {
     "e2e_request_latency_seconds": _LATENCIES_S,
     "request_prompt_tokens": _TOKENS,
     "request_generation_tokens": _TOKENS,
+    "event_loop_lag_seconds": _LAGS_S,
 }
 
 Series = list[tuple[tuple[str, ...], float]]
@@ -68,6 +70,8 @@ class MetricsObserver:
         self._admission = admission
         self._build = {"version": version, "python": platform.python_version()}
         self._num_delivered = 0
+        self.num_tasks: Callable[[], int] = lambda: 0
+        """Counts the tasks of this process' event loop; asked at every scrape, on that loop."""
         self._counters = {
             metric.name: LabelCounter(len(metric.labels))
             for metric in (*catalog.REQUESTS, *catalog.IDEMPOTENCY)
@@ -101,7 +105,9 @@ class MetricsObserver:
         if facts.outcome in SUCCESSES:
             self._count("request_success", facts.outcome)
             self._observe("e2e_request_latency_seconds", facts.duration_s)
-        elif facts.outcome not in NO_ABORTS:
+        elif facts.outcome == "error":
+            self._count("requests_failed", facts.code or "internal_error")
+        elif facts.outcome != "replayed":
             self._count("aborts", facts.outcome)
         if facts.code is not None:
             self._count("request_errors", facts.code)
@@ -134,6 +140,10 @@ class MetricsObserver:
     def http_response(self, route: str, method: str, status: int) -> None:
         self._count("http_requests", route, method if method in METHODS else OTHER, str(status))
 
+    def loop_lag(self, lag_s: float) -> None:
+        """A timer of the event loop fired `lag_s` seconds late."""
+        self._observe("event_loop_lag_seconds", lag_s)
+
     def describe(self) -> Iterable[Family]:
         """Yields every family without samples: the registry checks names with it."""
         return [_family(metric, [], None) for metric in catalog.CATALOG if metric.kind is not Kind.INFO]
@@ -147,6 +157,7 @@ class MetricsObserver:
         if self._ledger is not None:
             series.update(_ledger_series(self._ledger()))
         series.update((name, counter.items()) for name, counter in self._counters.items())
+        series["tidegate_event_loop_tasks"] = [((), float(self.num_tasks()))]
         series["tidegate_tokens_delivered"] = [((), float(self._num_delivered))]
         for metric in catalog.CATALOG:
             if metric.kind is Kind.INFO:
@@ -190,8 +201,13 @@ def _engine_series(engine: EngineView, gauges: GaugesView) -> dict[str, Series]:
         "engine_steps": gauges.num_steps,
         "engine_prefill_tokens": gauges.num_prefill_tokens,
         "engine_decode_tokens": gauges.num_decode_tokens,
+        "engine_output_tokens": gauges.num_output_tokens,
         "engine_last_step_seconds": up * gauges.step_s,
         "engine_last_step_tokens": up * gauges.num_step_tokens,
+        "engine_prefill_steps": gauges.num_prefill_steps,
+        "engine_prefill_step_seconds": gauges.prefill_steps_s,
+        "engine_decode_steps": gauges.num_decode_steps,
+        "engine_decode_step_seconds": gauges.decode_steps_s,
     }
     series: dict[str, Series] = {"tidegate_" + name: [((), float(value))] for name, value in single.items()}
     states = {"free": gauges.blocks_free, "cached": gauges.blocks_cached, "used": gauges.blocks_used}
@@ -200,11 +216,22 @@ def _engine_series(engine: EngineView, gauges: GaugesView) -> dict[str, Series]:
 
 
 def _admission_series(admission: AdmissionView) -> dict[str, Series]:
-    return {
-        "tidegate_admission_requests": [((), float(admission.num_requests))],
-        "tidegate_admission_sequences": [((), float(admission.num_sequences))],
-        "tidegate_admission_queued_tokens": [((), float(admission.queued_tokens))],
+    single: dict[str, float] = {
+        "requests": admission.num_requests,
+        "sequences": admission.num_sequences,
+        "kv_blocks": admission.num_blocks,
+        "waiting_requests": admission.num_waiting,
+        "waiting_sequences": admission.num_waiting_sequences,
+        "queued_tokens": admission.queued_tokens,
+        "key_slots": admission.num_slots,
+        "withdrawals": admission.num_withdrawn,
+        "predictions": admission.num_predictions,
+        "late_predictions": admission.num_late_predictions,
+        "prediction_error_seconds": admission.prediction_error_s,
     }
+    series: dict[str, Series] = {"tidegate_admission_" + name: [((), float(value))] for name, value in single.items()}
+    series["tidegate_admission_refusals"] = [((reason,), float(n)) for reason, n in admission.refusals.items()]
+    return series
 
 
 def _ledger_series(ledger: LedgerView) -> dict[str, Series]:

@@ -25,6 +25,7 @@ from tidegate.errors import (
 from tidegate.lifecycle.fingerprint import MAX_KEY_CHARACTERS, operation_id, read_key
 from tidegate.lifecycle.ledger_port import Fresh, InFlight, LedgerFull, LedgerUnavailable, Mismatch, Replay
 from tidegate.lifecycle.ledger_rules import LedgerRules
+from tidegate.lifecycle.principal import Principal
 from tidegate.lifecycle.recorded_answer import RecordedAnswer
 from tidegate.observability.observer import Observer, RequestEnded
 from tidegate.serving.answer_recorder import AnswerRecorder, OpenClaim
@@ -50,6 +51,7 @@ class Wrapped(Protocol):
     async def detokenize(self, call: Call) -> Reply: ...
     def models(self) -> WholeReply: ...
     def model(self, model_id: str) -> WholeReply: ...
+    def contract(self, principal: Principal) -> WholeReply: ...
     def is_ready(self) -> bool: ...
 
 
@@ -87,6 +89,9 @@ class IdempotentService:
     def model(self, model_id: str) -> WholeReply:
         """Raises ModelNotFound."""
         return self._inner.model(model_id)
+
+    def contract(self, principal: Principal) -> WholeReply:
+        return self._inner.contract(principal)
 
     def is_ready(self) -> bool:
         return self._inner.is_ready()
@@ -179,8 +184,8 @@ class IdempotentService:
             self._tell_end(call, "replayed", answer.status)
             return WholeReply(answer.body, answer.status, lines)
 
-        def close(cause: str) -> None:
-            self._tell_end(call, "replayed" if cause == "done" else cause, answer.status, is_stream=True)
+        def close(_cause: str) -> None:
+            self._tell_end(call, "replayed", answer.status, is_stream=True)
 
         return ReplayStream(answer.body, lines, close)
 
