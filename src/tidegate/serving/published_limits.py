@@ -60,6 +60,11 @@ def _fixed(value: int | None) -> Callable[[LimitSources], int | None]:
     return lambda _sources: value
 
 
+def _ledger_entries(sources: LimitSources) -> int | None:
+    ledger = sources.facts.idempotency
+    return None if ledger is None else ledger.max_entries
+
+
 def _context(sources: LimitSources) -> int | None:
     return None if sources.info is None else sources.info.max_model_len
 
@@ -92,6 +97,7 @@ PUBLISHED_LIMITS: dict[str, PublishedLimit] = {
     "queue_depth": PublishedLimit(_of_facts("queue_depth"), "count", errors.QueueFull, "server"),
     "queued_tokens": PublishedLimit(_of_facts("queued_tokens"), "tokens", errors.QueueFull, "server"),
     "queue_deadline_ms": PublishedLimit(_of_facts("queue_deadline_ms"), "milliseconds", errors.NoCapacity, "server"),
+    "idempotency_entries": PublishedLimit(_ledger_entries, "count", errors.NoCapacity, "server"),
 }
 """In the order of the checks."""
 ONLY_OF_SCRIPTS = frozenset({"script_tokens", "script_controls"})
