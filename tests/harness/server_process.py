@@ -8,7 +8,7 @@ import sys
 import threading
 from typing import IO
 
-READY = re.compile(r"ready on http://127\.0\.0\.1:(\d+) \(admin on http://127\.0\.0\.1:(\d+)\)")
+READY = re.compile(r"ready on https?://127\.0\.0\.1:(\d+) \(admin on http://127\.0\.0\.1:(\d+)\)")
 PATIENCE_S = 60.0
 PROGRAM = "from tidegate.cli.main import main; main()"
 

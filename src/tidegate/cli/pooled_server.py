@@ -10,6 +10,7 @@ from structlog.typing import FilteringBoundLogger
 from tidegate import __version__
 from tidegate.cli.engine_log import relay_to
 from tidegate.cli.model_loading import LoadedModel
+from tidegate.cli.public_edge import tls_files
 from tidegate.cli.running_server import wait_first
 from tidegate.cli.settings import Settings
 from tidegate.cli.sockets import Sockets
@@ -32,7 +33,7 @@ class PooledServer:
     def __init__(self, settings: Settings, loaded: LoadedModel, sockets: Sockets, logger: FilteringBoundLogger) -> None:
         self._socket = sockets.public
         self._socket.set_inheritable(True)
-        self.public_url = describe(self._socket)
+        self.public_url = describe(self._socket, is_tls=tls_files(settings) is not None)
         self._settings = settings
         self._logger = logger
         self._folder = Path(tempfile.mkdtemp(prefix="tidegate-workers-"))
@@ -40,7 +41,7 @@ class PooledServer:
         self._pool: WorkerPool | None = None
         metrics = MetricsObserver(self.supervisor.engine.statistics, None, __version__)
         self._view = PooledAdmin(self, metrics, loaded.served)
-        self.admin: HttpServer = build_server(settings, build_admin_app(self._view, settings), sockets.admin)
+        self.admin: HttpServer = build_server(settings, build_admin_app(self._view, settings, logger), sockets.admin)
 
     @property
     def pool(self) -> WorkerPool:

@@ -7,6 +7,7 @@ import socket
 from structlog.typing import FilteringBoundLogger
 
 from tidegate.cli.model_loading import LoadedModel
+from tidegate.cli.public_edge import tls_files
 from tidegate.cli.settings import Settings
 from tidegate.cli.wiring import ServerParts, build_parts, build_server
 from tidegate.engines.local.client import LocalEngine
@@ -31,7 +32,7 @@ class PublicServer:
     ) -> None:
         self._drain_timeout_s = settings.server.drain_timeout_s
         self.parts: ServerParts = build_parts(settings, loaded, engine, logger)
-        self.http: HttpServer = build_server(settings, self.parts.public_app, sock)
+        self.http: HttpServer = build_server(settings, self.parts.public_app, sock, tls=tls_files(settings))
 
     async def start(self) -> None:
         """Accepts connections; requests are refused until the engine is ready."""

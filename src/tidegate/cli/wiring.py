@@ -16,12 +16,15 @@ from tidegate.engine.options import EngineOptions
 from tidegate.engines.local.client import LocalEngine
 from tidegate.http.app import AppPorts, make_admin_app, make_public_app
 from tidegate.http.asgi import AsgiApp
+from tidegate.http.cors import CorsPolicy
 from tidegate.http.server import HttpServer
 from tidegate.http.service_port import Admin
 from tidegate.http.settings import HttpSettings
 from tidegate.http.settings import ServerSettings as HttpServerSettings
+from tidegate.http.tls import TlsFiles
 from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
 from tidegate.lifecycle.drain import Drain, DrainState
+from tidegate.observability.access_log import AccessLog, Write
 from tidegate.observability.composite_observer import CompositeObserver
 from tidegate.observability.exposition import render_metrics
 from tidegate.observability.log_observer import LogObserver
@@ -91,7 +94,7 @@ def build_parts(
     )
     admission = AdmissionController(limits, drain)
     metrics = MetricsObserver(engine.statistics, admission.statistics, __version__)
-    observer = CompositeObserver([metrics, LogObserver(logger)])
+    observer = CompositeObserver([metrics, LogObserver(logger, has_access_log=settings.log.access)])
     _report_engine(engine, observer, drain)
     surroundings = Surroundings(
         engine, LocalGate(admission, clock), drain, observer, clock, settings.server.unsent_bytes, on_fault=_log_fault
@@ -99,7 +102,7 @@ def build_parts(
     service_settings = ServiceSettings(settings.server.status_hold_s, UnknownFieldPolicy(settings.api.unknown_fields))
     service = Service(loaded.served, surroundings, service_settings, entropy)
     admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept))
-    ports = AppPorts(observer=observer, clock=clock, entropy=entropy)
+    ports = AppPorts(observer=observer, clock=clock, entropy=entropy, write_access=_access_log(settings, logger))
     http = _http_settings(settings)
     return ServerParts(
         service=service,
@@ -132,9 +135,17 @@ def _report_engine(engine: LocalEngine, observer: Observer, drain: Drain) -> Non
     engine.on_lost.append(lambda reason: tell(reason=reason))
 
 
-def build_admin_app(admin: Admin, settings: Settings) -> AsgiApp:
+def _access_log(settings: Settings, logger: FilteringBoundLogger) -> Write | None:
+    return AccessLog(logger).write if settings.log.access else None
+
+
+def build_admin_app(admin: Admin, settings: Settings, logger: FilteringBoundLogger) -> AsgiApp:
     """Returns the admin application around another view than a single server's."""
-    return make_admin_app(admin, settings=_http_settings(settings), ports=AppPorts(entropy=entropy))
+    return make_admin_app(
+        admin,
+        settings=_http_settings(settings),
+        ports=AppPorts(entropy=entropy, write_access=_access_log(settings, logger)),
+    )
 
 
 def _http_settings(settings: Settings) -> HttpSettings:
@@ -144,18 +155,21 @@ def _http_settings(settings: Settings) -> HttpSettings:
         heartbeat_s=settings.server.heartbeat_s,
         slow_client_timeout_s=settings.server.slow_client_timeout_s,
         queue_full_status=settings.admission.queue_full_status,
+        pending_body_bytes=settings.limits.pending_body_bytes,
+        cors=CorsPolicy(settings.cors.origins, settings.cors.max_age_s),
     )
 
 
-def build_server(settings: Settings, app: AsgiApp, sock: socket.socket) -> HttpServer:
+def build_server(settings: Settings, app: AsgiApp, sock: socket.socket, *, tls: TlsFiles | None = None) -> HttpServer:
     """Returns the HTTP server of the settings' choice around `app` on a bound socket."""
+    options = HttpServerSettings(tls=tls)
     if settings.server.http == "uvicorn":
         from tidegate.http.uvicorn_server import UvicornServer
 
-        return UvicornServer(app, sock, HttpServerSettings())
+        return UvicornServer(app, sock, options)
     from tidegate.http.granian_server import GranianServer
 
-    return GranianServer(app, sock, HttpServerSettings())
+    return GranianServer(app, sock, options)
 
 
 def _log_fault(fault: BaseException) -> None:

@@ -7,14 +7,16 @@ answered here, once. What others put into middleware (ids, counts, errors) is at
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tidegate import system
 from tidegate.clock import Clock
 from tidegate.errors import InternalError, ServeError
 from tidegate.http.asgi import Receive, Scope, Send
 from tidegate.http.connection_abort import abort_connections
+from tidegate.http.cors import CorsPolicy
 from tidegate.http.exchange import Exchange
+from tidegate.http.pending_bodies import PendingBodies
 from tidegate.http.request_body import discard_body
 from tidegate.http.request_head import REQUEST_ID_ENTROPY_BYTES, RequestHead, check_head, choose_request_id, read_head
 from tidegate.http.router import Router
@@ -26,6 +28,7 @@ from tidegate.http.stream_watch import StreamWatch
 from tidegate.http.write_error import write_error
 from tidegate.http.write_whole import write_allowed
 from tidegate.lifecycle.principal import ANONYMOUS, Principal
+from tidegate.observability.access_log import MAX_CLIENT_TEXT, AccessRecord, HttpEnded, Write
 from tidegate.observability.observer import NullObserver, Observer
 
 _log = logging.getLogger(__name__)
@@ -51,6 +54,8 @@ class AppPorts:
     clock: Clock = field(default_factory=system.SystemClock)
     entropy: Callable[[int], bytes] = system.entropy
     authorise: Authorise = allow_everyone
+    write_access: Write | None = None
+    """Is told of every request at its end."""
 
 
 def make_public_app(
@@ -68,8 +73,8 @@ def make_public_app(
 
 
 def make_admin_app(admin: Admin, *, settings: HttpSettings | None = None, ports: AppPorts | None = None) -> "HttpApp":
-    """The application of the admin listener."""
-    settings, ports = settings or HttpSettings(), ports or AppPorts()
+    """The application of the admin listener. No page of another origin may read its answers."""
+    settings, ports = replace(settings or HttpSettings(), cors=CorsPolicy()), ports or AppPorts()
     return HttpApp(Router(admin_routes(admin)), OPEN_ADMIN_PATHS, settings=settings, ports=ports)
 
 
@@ -83,6 +88,7 @@ class HttpApp:
         self._open_paths = open_paths
         self._settings = settings
         self._ports = ports
+        self._pending_bodies = PendingBodies(settings.pending_body_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -99,7 +105,11 @@ class HttpApp:
             request_id=choose_request_id(head, self._ports.entropy(REQUEST_ID_ENTROPY_BYTES)),
             received_at=self._ports.clock.now(),
             on_status=self._count_status,
+            pending_bodies=self._pending_bodies,
         )
+        if self._ports.write_access is not None:
+            exchange.record = AccessRecord(self._ports.write_access)
+        exchange.extra_headers += self._settings.cors.answer_headers(head.headers)
         exchange.route = self.router.pattern_of(head.path)
         try:
             await self._answer(exchange)
@@ -108,6 +118,8 @@ class HttpApp:
                 raise
         finally:
             exchange.stop_watching()
+            exchange.release_body()
+            self._end_record(exchange)
 
     async def _answer(self, exchange: Exchange) -> None:
         failure: ServeError | None = None
@@ -129,6 +141,11 @@ class HttpApp:
     async def _handle(self, exchange: Exchange) -> None:
         head = exchange.head
         check_head(head, self._settings)
+        preflight = self._settings.cors.preflight_headers(head.method, head.headers)
+        if preflight is not None:
+            await exchange.start(204, preflight)
+            await exchange.finish()
+            return
         if head.path not in self._open_paths:
             exchange.principal = self._ports.authorise(head)
         match = self.router.locate(head.method, head.path)
@@ -138,11 +155,39 @@ class HttpApp:
         else:
             await match.handler(exchange)
 
+    def _end_record(self, exchange: Exchange) -> None:
+        if self._ports.write_access is None:
+            return
+        head, status = exchange.head, exchange.status
+        outcome = "error" if status is None or status >= 400 else "ok"
+        facts = HttpEnded(
+            wire_id=exchange.request_id,
+            route=exchange.route,
+            method=_known(head.method),
+            status=status,
+            outcome="client_gone" if exchange.is_gone else outcome,
+            code=exchange.error_code,
+            duration_s=self._ports.clock.now() - exchange.received_at,
+            key_name=exchange.principal.name,
+            peer=None if head.peer is None else f"{head.peer[0]}:{head.peer[1]}",
+            forwarded_for=_cut(head.headers.get("x-forwarded-for")),
+            user_agent=_cut(head.headers.get("user-agent")),
+            is_replayed=exchange.is_replayed,
+        )
+        exchange.record.end_reply(facts)
+
     def _count_status(self, exchange: Exchange, status: int) -> None:
         if exchange.is_gone:
             return
-        method = exchange.head.method
-        self._ports.observer.http_response(exchange.route, method if method in _METHODS else "other", status)
+        self._ports.observer.http_response(exchange.route, _known(exchange.head.method), status)
+
+
+def _known(method: str) -> str:
+    return method if method in _METHODS else "other"
+
+
+def _cut(text: str | None) -> str | None:
+    return None if text is None else text[:MAX_CLIENT_TEXT]
 
 
 def _is_cancelled() -> bool:

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable
 from tidegate.contract import headers as names
 from tidegate.http.asgi import Receive, Send
 from tidegate.http.disconnect import DisconnectWatch
+from tidegate.http.pending_bodies import PendingBodies
 from tidegate.http.request_head import RequestHead
 from tidegate.lifecycle.principal import ANONYMOUS, Principal
+from tidegate.observability.access_log import AccessRecord
 
 _CONTRACT = (names.CONTRACT.lower().encode(), names.CONTRACT_VERSION.encode())
 _REQUEST_ID = names.REQUEST_ID.lower().encode()
@@ -30,6 +32,7 @@ class Exchange:
         request_id: str,
         received_at: float,
         on_status: Callable[["Exchange", int], None],
+        pending_bodies: PendingBodies | None = None,
     ) -> None:
         self.head = head
         self.receive = receive
@@ -39,24 +42,50 @@ class Exchange:
         self.route = ""
         self.argument = ""
         self.principal: Principal = ANONYMOUS
+        self.extra_headers: list[tuple[str, str]] = []
+        """What the answer says beside the handler's own headers, whatever it is."""
         self.is_body_read = not head.has_body
         self.is_cut_off = False
         """Whether the rest of the body is not worth waiting for: the connection has to end with the answer."""
         self.is_started = False
+        self.status: int | None = None
+        self.error_code: str | None = None
+        self.is_replayed = False
+        """Whether the answer is one that was recorded earlier."""
+        self.record = AccessRecord()
         self.is_gone = False
+        self.num_body_bytes = 0
+        """What the body holds of the server's room for bodies."""
+        self._pending_bodies = pending_bodies
         self._on_status = on_status
         self._watch: DisconnectWatch | None = None
 
     async def start(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
         """Sends the status and the headers. Once for each exchange."""
-        lines = [(name.lower().encode("ascii"), _encode_value(value)) for name, value in headers]
+        self.release_body()
+        given = (*headers, *self.extra_headers)
+        lines = [(name.lower().encode("ascii"), _encode_value(value)) for name, value in given]
         lines.append((_REQUEST_ID, self.request_id.encode()))
         lines.append(_CONTRACT)
         if self.is_cut_off:
             lines.append(_CLOSE)
         self.is_started = True
+        self.status = status
+        self.is_replayed = any(name == names.IDEMPOTENT_REPLAYED for name, _ in given)
         self._on_status(self, status)
         await self.send({"type": "http.response.start", "status": status, "headers": lines})
+
+    def reserve_body(self, num_bytes: int) -> None:
+        """Takes room for more of the body, until the answer begins. Raises NoCapacity."""
+        if self._pending_bodies is not None:
+            self._pending_bodies.reserve(self.num_body_bytes, num_bytes)
+            self.num_body_bytes += num_bytes
+
+    def release_body(self) -> None:
+        """Gives back the room of the body. Idempotent."""
+        if self._pending_bodies is not None and self.num_body_bytes:
+            self._pending_bodies.release(self.num_body_bytes)
+            self.num_body_bytes = 0
 
     async def finish(self, body: bytes = b"") -> None:
         """Sends the last bytes of the body."""

@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Iterator
+import ssl
+from collections.abc import Callable, Iterator
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -12,6 +13,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from tidegate.http.asgi import AsgiApp
 from tidegate.http.server import Address, ignore_cancelled, wait_or_abort, wait_started
 from tidegate.http.settings import ServerSettings
+from tidegate.http.tls import CertificateWatch, load_pair, make_context
 
 _MAX_HEAD_BYTES = 128 * 1024
 _LINGER_S = 2.0
@@ -101,8 +103,10 @@ class UvicornServer:
 
     def __init__(self, app: AsgiApp, sock: socket.socket, settings: ServerSettings | None = None) -> None:
         self._settings = settings or ServerSettings()
-        self._address = Address(sock)
+        self._tls = self._settings.tls
+        self._address = Address(sock, is_tls=self._tls is not None)
         self._sock = sock
+        self._context = make_context(self._tls) if self._tls is not None else None
         protocol = type("_Protocol", (_BoundedProtocol,), {"header_timeout_s": self._settings.header_timeout_s})
         config = uvicorn.Config(
             app,
@@ -116,9 +120,21 @@ class UvicornServer:
             server_header=False,
             backlog=self._settings.backlog,
             timeout_keep_alive=max(1, round(self._settings.header_timeout_s)),
+            ssl_context_factory=self._give_context if self._context is not None else None,
         )
         self._server = _QuietServer(config)
         self._running: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
+
+    def _give_context(self, _config: uvicorn.Config, _make: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
+        assert self._context is not None
+        return self._context
+
+    async def _renew(self) -> None:
+        """New handshakes use what the files say now; connections that stand are not touched."""
+        assert self._context is not None
+        assert self._tls is not None
+        load_pair(self._context, self._tls)
 
     @property
     def port(self) -> int:
@@ -131,8 +147,13 @@ class UvicornServer:
     async def start(self) -> None:
         self._running = asyncio.get_running_loop().create_task(self._server.serve(sockets=[self._sock]))
         await wait_started(self._running, self._server.listening)
+        if self._tls is not None:
+            watch = CertificateWatch(self._tls, self._renew, self._settings.tls_poll_s)
+            self._watching = asyncio.get_running_loop().create_task(watch.run())
 
     async def stop(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
         if self._running is None:
             self._sock.close()
         else:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from tidegate.lifecycle.principal import ANONYMOUS, Principal
+from tidegate.observability.access_log import AccessRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class Call:
     body: bytes
     headers: dict[str, str] = field(default_factory=dict)
     principal: Principal = ANONYMOUS
+    record: AccessRecord = field(default_factory=AccessRecord)
 
     @property
     def num_retries(self) -> int:

@@ -47,6 +47,7 @@ def describe_end(call: PreparedCall, story: Story, counts: TokenCounts, *, now: 
         queue_s=story.queue_s,
         first_token_s=_since(story.received_at, story.first_token_at),
         is_stream=call.is_stream,
+        key_name=call.context.principal.name,
         num_retries=call.context.num_retries,
     )
 
