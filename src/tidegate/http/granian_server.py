@@ -7,7 +7,8 @@ and lives until its last response has ended. No connection is refused meanwhile.
 import asyncio
 import os
 import socket
-import ssl
+import sys
+from asyncio.subprocess import DEVNULL
 from collections.abc import Callable
 from typing import Any
 
@@ -17,13 +18,12 @@ from granian.http import HTTP1Settings
 from granian.server.common import SSLProtocols
 from granian.server.embed import Server
 
-from tidegate.http.asgi import AsgiApp, Receive, Scope, Send
-from tidegate.http.listener import bind_tcp
+from tidegate.http.asgi import AsgiApp
 from tidegate.http.server import Address, ignore_cancelled, wait_or_abort, wait_started
 from tidegate.http.settings import ServerSettings
 from tidegate.http.tls import CertificateWatch, TlsError, TlsFiles
 
-_PROOF_S = 5.0
+_PROOF_S = 30.0
 
 
 class _Embedded(Server):  # type: ignore[misc] # granian ships types, but not for this module
@@ -110,9 +110,9 @@ class GranianServer:
     def url(self) -> str:
         return self._address.url
 
-    async def start(self) -> None:
-        """Raises TlsError for a certificate that granian cannot serve."""
-        if self._tls is not None:
+    async def start(self, *, is_proven: bool = False) -> None:
+        """Raises TlsError for a certificate that granian cannot serve; `is_proven`: there is no need to try."""
+        if self._tls is not None and not is_proven:
             await _prove(self._tls)
         self._running = asyncio.get_running_loop().create_task(self._run())
         await wait_started(self._running, self._server.started)
@@ -146,29 +146,24 @@ class GranianServer:
 
 
 async def _prove(files: TlsFiles) -> None:
-    """Shakes hands once with a server of its own: granian's library takes fewer kinds of keys than OpenSSL, and what
-    it does not take ends its thread without a word. Raises TlsError.
-    """
-    sock = bind_tcp("127.0.0.1", 0)
-    port = sock.getsockname()[1]
-    server = _Embedded(_answer_nothing, sock, ServerSettings(tls=files))
-    running = asyncio.get_running_loop().create_task(server.serve())
-    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    """Tries a pair in a process of its own. Raises TlsError."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "tidegate.http.tls_proof", str(files.certificate), str(files.key)),
+        stdin=DEVNULL,
+        stdout=DEVNULL,
+        stderr=DEVNULL,
+    )
     try:
-        await wait_started(running, server.started)
         async with asyncio.timeout(_PROOF_S):
-            _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client)
-        writer.transport.abort()
-    except (OSError, TimeoutError) as error:
+            code = await process.wait()
+    except TimeoutError:
+        code = None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if code != 0:
         raise TlsError(
             f"granian cannot serve {files.certificate} and {files.key}; it takes RSA, P-256, P-384 and Ed25519 keys; "
             'server.http = "uvicorn" takes others too'
-        ) from error
-    finally:
-        server.stop()
-        await asyncio.wait({running}, timeout=_PROOF_S)
-
-
-async def _answer_nothing(_scope: Scope, _receive: Receive, _send: Send) -> None:
-    raise AssertionError
+        )
