@@ -14,8 +14,9 @@ from tidegate.clock import Clock
 from tidegate.errors import InternalError, ServeError
 from tidegate.http.asgi import Receive, Scope, Send
 from tidegate.http.connection_abort import abort_connections
+from tidegate.http.connection_watch import ConnectionWatch
 from tidegate.http.cors import CorsPolicy
-from tidegate.http.exchange import Exchange
+from tidegate.http.exchange import Exchange, Site
 from tidegate.http.pending_bodies import PendingBodies
 from tidegate.http.request_body import discard_body
 from tidegate.http.request_head import REQUEST_ID_ENTROPY_BYTES, RequestHead, check_head, choose_request_id, read_head
@@ -88,7 +89,7 @@ class HttpApp:
         self._open_paths = open_paths
         self._settings = settings
         self._ports = ports
-        self._pending_bodies = PendingBodies(settings.pending_body_bytes)
+        self._site = Site(self._count_status, PendingBodies(settings.pending_body_bytes), ConnectionWatch(ports.clock))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -104,8 +105,7 @@ class HttpApp:
             send,
             request_id=choose_request_id(head, self._ports.entropy(REQUEST_ID_ENTROPY_BYTES)),
             received_at=self._ports.clock.now(),
-            on_status=self._count_status,
-            pending_bodies=self._pending_bodies,
+            site=self._site,
         )
         if self._ports.write_access is not None:
             exchange.record = AccessRecord(self._ports.write_access)
