@@ -14,6 +14,7 @@ import pytest
 import uvloop
 
 from tidegate.errors import ModelNotFound, ServeError
+from tidegate.http.app import AppPorts
 from tidegate.http.granian_server import GranianServer
 from tidegate.http.listener import bind_tcp
 from tidegate.http.settings import ServerSettings
@@ -273,5 +274,6 @@ def make() -> Any:
         eventually = staticmethod(eventually)
         whole = WholeReply
         error = ServeError
+        ports = AppPorts
 
     return Make

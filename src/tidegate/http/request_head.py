@@ -16,6 +16,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _BYTES_PER_HEADER = 4  # ": " and CRLF
 
 _VERSIONS = ("1.0", "1.1")
+_OTHER_NAMES = {"1": "1.0"}  # granian's
 
 REQUEST_ID_ENTROPY_BYTES = 24
 
@@ -73,6 +74,7 @@ def read_head(scope: Scope) -> RequestHead:
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     path = scope.get("raw_path") or scope["path"].encode("utf-8", "surrogatepass")
     query = scope.get("query_string") or b""
+    version: str = scope.get("http_version", "1.1")
     return RequestHead(
         method=scope["method"],
         path=path,
@@ -80,7 +82,7 @@ def read_head(scope: Scope) -> RequestHead:
         num_header_bytes=num_header_bytes,
         num_uri_bytes=len(path) + (len(query) + 1 if query else 0),
         num_hosts=num_hosts,
-        http_version=scope.get("http_version", "1.1"),
+        http_version=_OTHER_NAMES.get(version, version),
         peer=_read_peer(scope.get("client")),
     )
 
