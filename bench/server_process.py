@@ -47,6 +47,7 @@ def serving(*arguments: str, **environment: str) -> Iterator[ServerProcess]:
     command += ["--port", "0", "--admin-port", "0", "--log-level", "error"]
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "stderr"
+        environment = {"TIDEGATE_SERVER__STATE_DIR": folder, **environment}
         with output.open("wb") as stream:
             child = subprocess.Popen(command, stderr=stream, cwd=folder, env={**os.environ, **environment})
         try:

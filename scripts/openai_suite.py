@@ -91,6 +91,7 @@ def serving(names: list[str]) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     flags = ["--engine", "simulated", "--max-model-len", str(CONTEXT_TOKENS), "--port", str(port), "--admin-port", "0"]
+    flags += ["--state-dir", str(BUILD / "state")]
     for name in names:
         flags += ["--served-model-name", name]
     log = (BUILD / "server.log").open("wb")

@@ -11,7 +11,6 @@ from tidegate.cli.check_machine import (
     FolderFacts,
     check_descriptors,
     check_engine_options,
-    check_exposure,
     check_folder,
     check_listener,
     check_processors,
@@ -184,14 +183,6 @@ def test_listeners() -> None:
     assert_advises(check_listener("public", "127.0.0.1", 0, None), OK, "a free port")
     taken = check_listener("admin", "127.0.0.1", 9464, "cannot listen on 127.0.0.1:9464: the port is taken")
     assert_advises(taken, PROBLEM, "the port is taken", "--admin-port 9465")
-
-
-def test_exposure() -> None:
-    assert check_exposure(settings(), is_public=False, is_admin_public=False) == []
-    (public,) = check_exposure(settings(server__host="0.0.0.0"), is_public=True, is_admin_public=False)
-    assert_advises(public, WARNING, "0.0.0.0", "no key", "proxy")
-    (admin,) = check_exposure(settings(server__admin_host="::"), is_public=False, is_admin_public=True)
-    assert_advises(admin, PROBLEM, "::", "127.0.0.1")
 
 
 def test_processors_and_open_files() -> None:

@@ -40,6 +40,13 @@ def test_a_shell_passes_on_exactly_the_json_that_names_the_model(engine: str, na
     assert body["stream"] is True
 
 
+def test_the_line_sends_a_key_where_one_is_needed() -> None:
+    settings, loaded = loaded_as("scripted", "scripted")
+    words, body = pasted(ready_text(settings, loaded, "http://h:1", "http://h:2", needs_key=True))
+    assert "Authorization: Bearer $KEY" in words
+    assert body["model"] == "scripted"
+
+
 def test_the_scripted_engine_gets_a_script_to_play() -> None:
     settings, loaded = loaded_as("scripted", "scripted")
     _, body = pasted(ready_text(settings, loaded, "http://h:1", "http://h:2"))

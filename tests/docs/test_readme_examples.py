@@ -46,7 +46,7 @@ EXPECTED: list[tuple[str, ...]] = [
     ('data: {"id":"chatcmpl-', '"finish_reason":"length"', "data: [DONE]"),
     ("34 + 60 tokens",),
     ('"count":34', '"<|im_start|>"', '" sea"'),
-    ('{"status":"ready"}', "tidegate_generation_tokens_total 100", '{"object":"list","data":[]}'),
+    ('{"status":"ready"}', "tidegate_generation_tokens_total 100", '{"object":"list","data":[]'),
     (),
     ('"content":"H"', '"content":"é"', '"content":"llo"', '"finish_reason":"stop"', "data: [DONE]"),
     ('"content":"H', '"code":"engine_refused"'),

@@ -17,12 +17,14 @@ from tidegate.engine.messages import (
     AddRequest,
     EngineFault,
     EngineReady,
+    Farewell,
     HoldRequest,
     Ping,
     Pong,
     Report,
     StepOutputs,
 )
+from tidegate.engine_process import loop as loop_module
 from tidegate.engine_process.__main__ import open_listener
 from tidegate.engine_process.connection import Connection, ConnectionGone
 from tidegate.engine_process.log import JsonLog
@@ -179,7 +181,9 @@ def test_the_greeting_comes_first_and_a_stop_ends_cleanly(tmp_path: Path) -> Non
         heard = reports(it.sock, until=is_pong)
         assert heard[0] == EngineReady(1, MODEL)
         it.stop.send(b"x")
-        assert not any(has_outputs(report) or isinstance(report, EngineFault) for report in reports(it.sock))
+        last = reports(it.sock)
+        assert not any(has_outputs(report) or isinstance(report, EngineFault) for report in last)
+        assert last[-1] == Farewell(), "nobody is to blame"
         it.thread.join(20.0)
         assert it.codes == [EngineExit.CLEAN]
 
@@ -216,6 +220,19 @@ def test_a_broken_client_is_dropped_and_the_others_are_not(tmp_path: Path, data:
         other.close()
 
 
+def test_server_processes_beyond_the_bound_are_turned_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # OVL-8
+    monkeypatch.setattr(loop_module, "MAX_CONNECTIONS", 2)
+    with running(tmp_path, HoldingCore(list)) as run:
+        second, third = run.dial(), run.dial()
+        with second, third:
+            assert reports(third) == []
+            for sock in (run.sock, second):
+                sock.sendall(encode_frame(Ping(1)))
+                assert any(is_pong(report) for report in reports(sock, is_pong))
+
+
 def test_a_command_in_many_pieces_is_one_command(tmp_path: Path) -> None:
     delta = TokenDelta("a", 0, [7])
     with running(tmp_path, ShortLivedCore(lambda: [delta])) as it:
@@ -237,7 +254,7 @@ def test_frames_larger_than_the_socket_arrive_whole_while_the_loop_goes_on(tmp_p
         assert [report.outputs for report in heard if isinstance(report, StepOutputs) and report.outputs] == [[delta]]
 
 
-def test_a_reader_that_is_too_far_behind_is_gone() -> None:
+def test_a_reader_that_is_too_far_behind_is_gone() -> None:  # OVL-8
     ours, theirs = socket.socketpair()
     connection = Connection(ours, 1, max_unsent_bytes=1_000_000)
     while connection.num_unsent_bytes <= 900_000:

@@ -4,7 +4,17 @@ import pytest
 
 from tidegate.core.step import EngineCore
 from tidegate.engine.framing import FramingError
-from tidegate.engine.messages import AbortRequest, AddRequest, EngineReady, HoldRequest, Ping, Pong, StepOutputs
+from tidegate.engine.messages import (
+    AbortRequest,
+    AddRequest,
+    CacheFlushed,
+    EngineReady,
+    FlushCache,
+    HoldRequest,
+    Ping,
+    Pong,
+    StepOutputs,
+)
 from tidegate.engine_process.switchboard import Switchboard
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.output import TokenDelta
@@ -139,3 +149,14 @@ def test_a_step_without_outputs_tells_everybody_once() -> None:
     assert last[2].outputs == []
     assert last[1].gauges == last[2].gauges
     assert (last[1].gauges.blocks_used, last[1].gauges.step_s) == (0, 0.25)
+
+
+def test_a_flush_is_answered_to_whoever_asked_and_touches_no_request() -> None:
+    one = Board()
+    one.board.receive(1, add("a"), 0.0)
+    one.step()
+    used = one.core.statistics().blocks_used
+    assert one.board.receive(2, FlushCache(7), 0.0) == CacheFlushed(7, 0)
+    assert one.core.statistics().blocks_used == used > 0
+    assert one.board.receive(3, FlushCache(8), 0.0) is None, "a stranger"
+    one.run()

@@ -1,7 +1,6 @@
 import pytest
 
 from tidegate.engine.exit_code import EngineExit
-from tidegate.engines.local.hang_watch import HangWatch
 from tidegate.engines.local.restart_policy import EngineEnd, GiveUp, Restart, RestartPolicy, RestartSettings
 
 SETTINGS = RestartSettings(first_wait_s=1.0, max_wait_s=5.0, healthy_s=60.0, max_failed_starts=3)
@@ -54,14 +53,3 @@ def test_without_a_bound_nothing_is_given_up_and_the_wait_stays_finite() -> None
     policy = RestartPolicy(RestartSettings(max_failed_starts=None, max_wait_s=30.0))
     decisions = [policy.decide(EngineEnd(EngineExit.USAGE, None)) for _ in range(5000)]
     assert decisions[-1] == Restart(30.0)
-
-
-def test_so_many_silent_ticks_in_a_row_are_a_hang() -> None:
-    watch = HangWatch(max_silent_ticks=3)
-    heard = [5, 5, 5, 6, 6, 6, 6]
-    assert [watch.tick(count) for count in heard] == [False, False, False, False, False, False, True]
-
-
-def test_an_engine_that_says_something_now_and_then_never_hangs() -> None:
-    watch = HangWatch(max_silent_ticks=2)
-    assert not any(watch.tick(i // 2) for i in range(100))

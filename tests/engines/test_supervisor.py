@@ -135,7 +135,7 @@ def test_a_restart_that_is_asked_for_needs_no_patience() -> None:
 
 def test_a_hung_engine_is_killed_and_replaced() -> None:
     settings = SupervisorSettings(
-        restart=RestartSettings(first_wait_s=0.01), ping_interval_s=0.1, hang_timeout_s=3.0, stop_grace_s=1.0
+        restart=RestartSettings(first_wait_s=0.01), ping_interval_s=0.1, stall_timeout_s=3.0, stop_grace_s=1.0
     )
 
     async def body(supervisor: Supervisor) -> None:

@@ -42,7 +42,7 @@ class RawClient:
 
     def send(self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> None:
         """Sends one request; JSON unless the headers say otherwise."""
-        lines = {"Host": "test", **({"Content-Type": "application/json"} if body is not None else {})}
+        lines = {"Host": "localhost", **({"Content-Type": "application/json"} if body is not None else {})}
         lines |= headers or {}
         if body is not None:
             lines.setdefault("Content-Length", str(len(body)))

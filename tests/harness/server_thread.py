@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 import uvloop
 
+from harness.state_folder import lend_state_folder
 from tidegate.cli.model_loading import load_model
 from tidegate.cli.running_server import RunningServer
 from tidegate.cli.settings import Settings
@@ -40,11 +41,16 @@ class Baseline:
 
 
 class ServerThread:
-    """Used as a context manager. `settings` maps `section.key` to values; both ports are free ones."""
+    """Used as a context manager. `settings` maps `section.key` to values; both ports are free ones.
+
+    Its state lies in a folder of its own, unless `server__state_dir` says where.
+    """
 
     def __init__(self, engine: str, **settings: Any) -> None:
         flags = {"engine.kind": engine, "server.port": 0, "server.admin_port": 0}
         flags |= {name.replace("__", "."): value for name, value in settings.items()}
+        if "server.state_dir" not in flags:
+            flags["server.state_dir"] = lend_state_folder(self)
         self.settings: Settings = resolve(None, {}, flags, is_file_required=False).settings
         self.log = io.StringIO()
         self._thread = threading.Thread(target=self._run, name="server under test")

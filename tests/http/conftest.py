@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import uvloop
 
-from tidegate.errors import ModelNotFound, ServeError
+from tidegate.contract.admin_query import RequestFilter
+from tidegate.errors import ModelNotFound, RouteNotFound, ServeError
 from tidegate.http.app import AppPorts
 from tidegate.http.granian_server import GranianServer
 from tidegate.http.listener import bind_tcp
@@ -126,10 +127,12 @@ class FakeService:
 
 class FakeAdmin:
     def __init__(self) -> None:
-        self.readiness = (True, "")
+        self.why_not: ServeError | None = None
         self.liveness = True
+        self.wanted: list[RequestFilter] = []
 
-    async def live_requests(self) -> bytes:
+    async def live_requests(self, wanted: RequestFilter) -> bytes:
+        self.wanted.append(wanted)
         return b'{"requests":[]}'
 
     async def engine(self) -> bytes:
@@ -138,11 +141,36 @@ class FakeAdmin:
     async def metrics(self, accept: str) -> tuple[str, bytes]:
         return ("application/openmetrics-text" if "openmetrics" in accept else "text/plain; version=0.0.4"), b"up 1\n"
 
-    async def is_ready(self) -> tuple[bool, str]:
-        return self.readiness
+    async def obstacle(self) -> ServeError | None:
+        return self.why_not
 
     def is_alive(self) -> bool:
         return self.liveness
+
+
+class FakeOperator:
+    """Keeps what it is told to do. Ids other than "known" are unknown."""
+
+    def __init__(self) -> None:
+        self.acts: list[tuple[str, object]] = []
+
+    async def drain(self, timeout_s: float | None) -> WholeReply:
+        return self._note("drain", timeout_s)
+
+    async def abort(self, request_id: str) -> WholeReply:
+        if request_id != "known":
+            raise RouteNotFound("No live request has this id.")
+        return self._note("abort", request_id)
+
+    async def flush_cache(self) -> WholeReply:
+        return self._note("flush", None)
+
+    async def restart_engine(self, wait_s: float) -> WholeReply:
+        return self._note("restart", wait_s)
+
+    def _note(self, act: str, argument: object) -> WholeReply:
+        self.acts.append((act, argument))
+        return WholeReply(b'{"status":"as told"}', 202)
 
 
 class Wire:
@@ -270,6 +298,7 @@ def make() -> Any:
         stream = ScriptedStream
         service = FakeService
         admin = FakeAdmin
+        operator = FakeOperator
         serve = staticmethod(serve_app)
         eventually = staticmethod(eventually)
         whole = WholeReply

@@ -259,7 +259,7 @@ def test_every_spelling_of_every_route_is_authorised_but_the_open_ones(service: 
 
     for app, is_open in (
         (make_public_app(service, ports=AppPorts(authorise=refuse)), {"/healthz", "/health"}),
-        (make_admin_app(make.admin(), ports=AppPorts(authorise=refuse)), {"/healthz", "/readyz"}),
+        (make_admin_app(make.admin(), make.operator(), ports=AppPorts(authorise=refuse)), {"/healthz", "/readyz"}),
     ):
         assert app.router.patterns
         for pattern in app.router.patterns:
@@ -296,16 +296,16 @@ def test_every_status_is_counted_under_a_pattern_and_a_known_method(service: Any
 
 def test_the_admin_gets(make: Any) -> None:
     admin = make.admin()
-    app = make_admin_app(admin)
+    app = make_admin_app(admin, make.operator())
     assert ask(app, "GET", "/admin/v1/requests").body == b'{"requests":[]}'
     assert ask(app, "GET", "/admin/v1/engine").body == b'{"engine":1}'
     assert ask(app, "GET", "/healthz").status == ask(app, "GET", "/readyz").status == 200
     plain = ask(app, "GET", "/metrics")
     assert (plain.headers["content-type"], plain.body) == ("text/plain; version=0.0.4", b"up 1\n")
     assert "openmetrics" in ask(app, "GET", "/metrics", headers=[("accept", "x-openmetrics")]).headers["content-type"]
-    admin.readiness, admin.liveness = (False, "draining"), False
+    admin.why_not, admin.liveness = errors.EngineUnavailable("draining", retry_after_s=7), False
     answer = ask(app, "GET", "/readyz")
-    assert (answer.status, error_of(answer)["message"]) == (503, "draining")
+    assert (answer.status, error_of(answer)["message"], answer.headers["retry-after"]) == (503, "draining", "7")
     assert ask(app, "GET", "/healthz").status == 503
     assert ask(app, "POST", "/v1/chat/completions", body=b"{}").status == 404
 

@@ -131,7 +131,7 @@ def test_a_star_allows_every_origin_and_never_with_credentials(make: Any) -> Non
 
 
 def test_the_admin_listener_never_opens(make: Any) -> None:
-    app = make_admin_app(make.admin(), settings=HttpSettings(cors=CorsPolicy(("*",))))
+    app = make_admin_app(make.admin(), make.operator(), settings=HttpSettings(cors=CorsPolicy(("*",))))
     for method, target in (("OPTIONS", "/metrics"), ("GET", "/metrics"), ("GET", "/nope")):
         assert not is_open(ask(app, method, target, headers=[*ORIGIN, *ASK]))
 

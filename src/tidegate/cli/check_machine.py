@@ -30,29 +30,6 @@ def check_listener(name: str, host: str, port: int, refusal: str | None) -> Find
     return ok(f"{name} port", f"{host}:{port} is free" if port else f"{host}, a free port")
 
 
-def check_exposure(settings: Settings, *, is_public: bool, is_admin_public: bool) -> list[Finding]:
-    """What it means to listen on addresses that other machines reach."""
-    server = settings.server
-    findings: list[Finding] = []
-    if is_public:
-        findings.append(
-            warning(
-                "exposure",
-                f"{server.host} is not loopback: whoever reaches it may use the model, no key is asked for",
-                "put a proxy that authenticates in front, or serve on 127.0.0.1",
-            )
-        )
-    if is_admin_public:
-        findings.append(
-            problem(
-                "exposure",
-                f"the admin listener on {server.admin_host} would be open to others; serving refuses to start",
-                "set server.admin_host to 127.0.0.1 and reach it through a tunnel",
-            )
-        )
-    return findings
-
-
 def check_processors(num_usable: int, settings: Settings) -> Finding:
     """Threads of the forward pass against processors that this process may use."""
     threads = settings.engine.threads

@@ -1,7 +1,8 @@
 """`tidegate doctor`: looks at this machine with the eyes of `tidegate serve`, and says what to do.
 
-Every check is a pure function (`check_software.py`, `check_model.py`, `check_machine.py`) over facts that
-`doctor_facts.py` gathers. What needs the libraries themselves (`doctor_engine.py`) comes only after they were found.
+Every check is a pure function (`check_software.py`, `check_model.py`, `check_machine.py`, `check_access.py`) over facts
+that `doctor_facts.py` and `access.py` gather. What needs the libraries themselves (`doctor_engine.py`) comes only after
+they were found.
 """
 
 import sys
@@ -11,9 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from tidegate.cli import doctor_facts as facts
+from tidegate.cli.access import gather_access_facts
+from tidegate.cli.check_access import check_access
 from tidegate.cli.check_machine import (
     check_descriptors,
-    check_exposure,
     check_folder,
     check_listener,
     check_processors,
@@ -97,11 +99,7 @@ def _machine(settings: Settings) -> list[Finding]:
     return [
         check_listener("public", server.host, server.port, public),
         check_listener("admin", server.admin_host, server.admin_port, admin),
-        *check_exposure(
-            settings,
-            is_public=not facts.is_loopback(server.host),
-            is_admin_public=not facts.is_loopback(server.admin_host),
-        ),
+        *check_access(gather_access_facts(settings), settings),
         check_processors(facts.usable_processors(), settings),
         check_descriptors(facts.descriptor_limit(), settings),
         check_folder(facts.runtime_folder()),

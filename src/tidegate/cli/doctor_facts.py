@@ -7,7 +7,6 @@ import os
 import re
 import resource
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -118,14 +117,6 @@ def listener_refusals(settings: Settings) -> tuple[str | None, str | None]:
             except ListenError as error:
                 refusals.append(str(error))
     return refusals[0], refusals[1]
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine alone; names are resolved."""
-    with contextlib.suppress(OSError, UnicodeError):
-        found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
-        return all(address == "::1" or address.startswith("127.") for address in found)
-    return False
 
 
 def usable_processors() -> int:

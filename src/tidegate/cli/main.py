@@ -1,10 +1,11 @@
 """The `tidegate` command: argument parsing and dispatch. Each command is a module that is imported when it is used."""
 
+import importlib
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
@@ -19,6 +20,9 @@ SERVE_FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
     "--port": ("server.port", {"type": int}),
     "--admin-host": ("server.admin_host", {"metavar": "ADDRESS"}),
     "--admin-port": ("server.admin_port", {"type": int}),
+    "--no-auth": ("auth.no_auth", {"is_flag": True, "default": None}),
+    "--admin-token-file": ("auth.admin_token_file", {"type": click.Path(dir_okay=False), "metavar": "FILE"}),
+    "--state-dir": ("server.state_dir", {"type": click.Path(file_okay=False), "metavar": "FOLDER"}),
     "--workers": ("server.workers", {"type": int}),
     "--http": ("server.http", {"type": click.Choice(["granian", "uvicorn"])}),
     "--tls-cert": ("tls.certificate_file", {"type": click.Path(dir_okay=False), "metavar": "FILE"}),
@@ -87,7 +91,22 @@ def resolve_settings(config_file: Path | None, model: str | None, flags: dict[st
         raise click.UsageError(str(error)) from None
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class _Commands(click.Group):
+    """A group that also knows groups of commands by their modules, which are imported when they are used."""
+
+    elsewhere: ClassVar[dict[str, str]] = {"keys": "tidegate.cli.keys_command"}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *self.elsewhere])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.elsewhere:
+            return super().get_command(ctx, cmd_name)
+        command: click.Command = getattr(importlib.import_module(self.elsewhere[cmd_name]), cmd_name)
+        return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="tidegate")
 def cli() -> None:
     """An OpenAI-compatible inference server whose every promise is written down and tested.
@@ -96,6 +115,7 @@ def cli() -> None:
     tidegate serve                          the bundled model on http://127.0.0.1:8000
     tidegate serve model.gguf               a model of yours
     tidegate serve --engine scripted        no model: every request says what is answered
+    tidegate keys create NAME               a key for callers; from the first one on, every route needs one
     tidegate models                         the models on this machine
     tidegate config                         the settings that hold, and where each came from
     tidegate doctor                         what is missing on this machine, and what to do

@@ -6,6 +6,7 @@ import socket
 
 from structlog.typing import FilteringBoundLogger
 
+from tidegate.cli.drain_order import DrainOrder
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.public_edge import tls_files
 from tidegate.cli.settings import Settings
@@ -29,8 +30,9 @@ class PublicServer:
         engine: LocalEngine,
         sock: socket.socket,
         logger: FilteringBoundLogger,
+        order: DrainOrder | None = None,
     ) -> None:
-        self._drain_timeout_s = settings.server.drain_timeout_s
+        self.order = order or DrainOrder(settings.server)
         self.parts: ServerParts = build_parts(settings, loaded, engine, logger)
         self.http: HttpServer = build_server(settings, self.parts.public_app, sock, tls=tls_files(settings))
 
@@ -39,21 +41,28 @@ class PublicServer:
         await self.http.start()
 
     async def drain(self) -> None:
-        """Refuses new requests, lets the running ones finish, and ends what is left with an error event."""
+        """Refuses new requests, lets the running ones finish, and ends what is left with an error event.
+
+        The listener answers all the while, and at least as long as `drain_delay_s` says.
+        """
         parts = self.parts
-        parts.drain.apply(DrainEvent.BEGIN)
-        await self._wait_empty(self._drain_timeout_s)
+        self.begin_drain()
+        await self.order.wait_requests(parts.service.wait_empty)
         parts.drain.apply(DrainEvent.END)
         if parts.service.live:
             parts.service.expire_all(ServerDraining("The server is shutting down."))
-            await self._wait_empty(_LAST_WORDS_S)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_WORDS_S):
+                    await parts.service.wait_empty()
+        await self.order.wait_delay()
+
+    def begin_drain(self, timeout_s: float | None = None) -> None:
+        """From here on new requests are refused; whoever runs this server hears of the order and calls `drain`."""
+        self.parts.drain.apply(DrainEvent.BEGIN)
+        self.order.give(timeout_s)
 
     async def stop(self) -> None:
         """Closes the listener and its connections. Idempotent."""
         await self.http.stop()
         self.parts.service.close()
-
-    async def _wait_empty(self, timeout_s: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await self.parts.service.wait_empty()
+        self.parts.access.close()

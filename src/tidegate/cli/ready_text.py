@@ -14,8 +14,8 @@ def starting_text(settings: Settings, loaded: LoadedModel) -> str:
     return f"tidegate: loading {loaded.served.name} ({size_mb:.0f} MB, {loaded.source.origin})"
 
 
-def ready_text(settings: Settings, loaded: LoadedModel, url: str, admin_url: str) -> str:
-    """Returns the ready line, the addresses, and a `curl` line that works when pasted."""
+def ready_text(settings: Settings, loaded: LoadedModel, url: str, admin_url: str, *, needs_key: bool = False) -> str:
+    """Returns the ready line, the addresses, and a `curl` line that works when pasted; with a key, once KEY is set."""
     body: dict[str, object] = {
         "model": loaded.served.name,
         "messages": [{"role": "user", "content": "Why is the sea salty?"}],
@@ -28,9 +28,10 @@ def ready_text(settings: Settings, loaded: LoadedModel, url: str, admin_url: str
     else:
         body["max_tokens"] = 8
     text = json.dumps(body).replace("'", "'\\''")
+    key = ' -H "Authorization: Bearer $KEY"' if needs_key else ""
     return "\n".join(
         (
             f"tidegate: ready on {url} (admin on {admin_url}); try",
-            f"  curl -N {url}/v1/chat/completions -H 'Content-Type: application/json' -d '{text}'",
+            f"  curl -N {url}/v1/chat/completions -H 'Content-Type: application/json'{key} -d '{text}'",
         )
     )

@@ -6,12 +6,15 @@ from typing import Any
 
 from structlog.typing import FilteringBoundLogger
 
+from tidegate.cli.drain_order import DrainOrder
+from tidegate.cli.engine_acts import EngineActs
 from tidegate.cli.engine_log import relay_to
 from tidegate.cli.model_loading import LoadedModel
+from tidegate.cli.operator import ServerOperator
 from tidegate.cli.public_server import PublicServer
 from tidegate.cli.settings import Settings
 from tidegate.cli.sockets import Sockets
-from tidegate.cli.wiring import ServerParts, build_server, engine_options
+from tidegate.cli.wiring import ServerParts, build_admin_app, build_server, engine_options, supervisor_settings
 from tidegate.engines.local.supervisor import Supervisor
 from tidegate.http.server import HttpServer
 
@@ -19,12 +22,32 @@ from tidegate.http.server import HttpServer
 class RunningServer:
     """`start`, then `wait_ready`, in the end `drain` and `stop`. Belongs to one event loop."""
 
-    def __init__(self, settings: Settings, loaded: LoadedModel, sockets: Sockets, logger: FilteringBoundLogger) -> None:
-        self.supervisor = Supervisor(engine_options(settings, loaded), write_log=relay_to(logger))
-        self._server = PublicServer(settings, loaded, self.supervisor.engine, sockets.public, logger)
+    def __init__(
+        self,
+        settings: Settings,
+        loaded: LoadedModel,
+        sockets: Sockets,
+        logger: FilteringBoundLogger,
+        order: DrainOrder | None = None,
+    ) -> None:
+        self.supervisor = Supervisor(
+            engine_options(settings, loaded), supervisor_settings(settings), write_log=relay_to(logger)
+        )
+        self._server = PublicServer(settings, loaded, self.supervisor.engine, sockets.public, logger, order)
         self.parts: ServerParts = self._server.parts
         self.public: HttpServer = self._server.http
-        self.admin: HttpServer = build_server(settings, self.parts.admin_app, sockets.admin)
+        self._acts = EngineActs(self.supervisor)
+        operator = ServerOperator(self._server, self._acts)
+        parts = self.parts
+        admin_app = build_admin_app(
+            parts.admin, operator, settings, logger=logger, observer=parts.observer, authorise=parts.access.admin
+        )
+        self.admin: HttpServer = build_server(settings, admin_app, sockets.admin)
+
+    @property
+    def order(self) -> DrainOrder:
+        """Given by an operator as well as by signals."""
+        return self._server.order
 
     @property
     def public_url(self) -> str:
@@ -53,6 +76,7 @@ class RunningServer:
         await self._server.stop()
         await self.admin.stop()
         await self.supervisor.aclose()
+        await self._acts.aclose()
 
 
 async def wait_first(*waits: Coroutine[Any, Any, object]) -> None:

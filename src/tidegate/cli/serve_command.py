@@ -5,9 +5,11 @@ import asyncio
 import uvloop
 from rich.console import Console
 
+from tidegate.cli.access import AccessError, gather_access_facts, refuse_exposure
+from tidegate.cli.drain_order import DrainOrder
 from tidegate.cli.model_loading import LoadedModel, LoadError, load_model
 from tidegate.cli.pooled_server import PooledServer
-from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ignore_signals, stop_on_signals
+from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ignore_signals, on_signals
 from tidegate.cli.public_edge import check_edge
 from tidegate.cli.ready_text import ready_text, starting_text
 from tidegate.cli.running_server import RunningServer, wait_first
@@ -22,13 +24,14 @@ def run_serve(settings: Settings) -> int:
     """Serves until a signal. Returns the exit code: 0 after a drain, 1 when the engine or a listener failed."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
-        for warning in check_edge(settings):
-            console.print(f"tidegate: {warning}", style="yellow", markup=False)
+        warnings = [*refuse_exposure(settings), *check_edge(settings)]
         loaded = load_model(settings)
         sockets = Sockets(settings)
-    except (LoadError, ListenError) as error:
+    except (AccessError, LoadError, ListenError) as error:
         console.print(f"tidegate: {error}", style="red", markup=False)
-        return EXIT_USAGE if isinstance(error, LoadError) else EXIT_FAILED
+        return EXIT_FAILED if isinstance(error, ListenError) else EXIT_USAGE
+    for words in warnings:
+        console.print(f"tidegate: {words}", style="yellow", markup=False)
     console.print(starting_text(settings, loaded), markup=False)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(settings, loaded, sockets, console))
@@ -37,27 +40,31 @@ def run_serve(settings: Settings) -> int:
 async def _serve(settings: Settings, loaded: LoadedModel, sockets: Sockets, console: Console) -> int:
     logger = open_log(settings)
     install_loop_reports()
-    stop = stop_on_signals()
+    order = DrainOrder(settings.server)
+    on_signals(order.give)
     kind = RunningServer if settings.server.workers == 1 else PooledServer
-    server: RunningServer | PooledServer = kind(settings, loaded, sockets, logger)
+    server: RunningServer | PooledServer = kind(settings, loaded, sockets, logger, order)
     try:
         await server.start()
-        if not await _wait_ready(server, stop, console):
-            return EXIT_OK if stop.is_set() else EXIT_FAILED
-        console.print(ready_text(settings, loaded, server.public_url, server.admin.url), markup=False)
-        await wait_first(stop.wait(), server.wait_stopped())
-        console.print(f"tidegate: finishing running requests, at most {settings.server.drain_timeout_s:g} s")
+        if not await _wait_ready(server, order, console):
+            return EXIT_OK if order.is_given else EXIT_FAILED
+        needs_key = gather_access_facts(settings).num_keys > 0
+        text = ready_text(settings, loaded, server.public_url, server.admin.url, needs_key=needs_key)
+        console.print(text, markup=False)
+        await wait_first(order.wait_given(), server.wait_stopped())
+        console.print(f"tidegate: finishing running requests, at most {order.timeout_s:g} s")
+        was_asked = order.is_given
         await server.drain()
-        return EXIT_OK if stop.is_set() else EXIT_FAILED
+        return EXIT_OK if was_asked else EXIT_FAILED
     finally:
         await server.stop()
         ignore_signals()
 
 
-async def _wait_ready(server: RunningServer | PooledServer, stop: asyncio.Event, console: Console) -> bool:
-    """Waits for the engine's first readiness; False when it failed for good, or a signal came first."""
+async def _wait_ready(server: RunningServer | PooledServer, order: DrainOrder, console: Console) -> bool:
+    """Waits for the engine's first readiness; False when it failed for good, or the order to end came first."""
     ready = asyncio.ensure_future(server.wait_ready())
-    stopped = asyncio.ensure_future(stop.wait())
+    stopped = asyncio.ensure_future(order.wait_given())
     await asyncio.wait({ready, stopped}, return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
     if not ready.done():

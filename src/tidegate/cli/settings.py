@@ -33,6 +33,9 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unsent_bytes: Annotated[int, _number("unsent text of a reply at which the engine is held", ge=1024)] = 262_144
     body_timeout_s: Annotated[float, _number("how long a request body may take to arrive", ge=0.001)] = 30.0
     drain_timeout_s: Annotated[float, _number("how long running requests may go on after SIGTERM", ge=0)] = 60.0
+    drain_delay_s: Annotated[
+        float, _number("how long an idle server still answers after SIGTERM, so that balancers see /readyz", ge=0)
+    ] = 0.0
     state_dir: Annotated[str | None, _text("folder for keys and answers; ~/.local/state/tidegate if absent")] = None
     send_buffer_bytes: Annotated[int | None, _text("SO_SNDBUF of accepted sockets; the system's own when absent")] = (
         None
@@ -102,6 +105,9 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     kind: Annotated[Literal["llama", "scripted", "simulated"], _text("what generates tokens")] = "llama"
     stall_timeout_s: Annotated[float, _number("an engine that makes no step for so long is restarted", ge=0.1)] = 60.0
+    restart_wait_s: Annotated[
+        float, _number("wait before an engine that died is restarted; doubles up to 30 s", ge=0.001)
+    ] = 0.25
     max_sequences: Annotated[int, _number("sequences that run at once; llama.cpp takes at most 256", ge=1, le=4096)] = (
         32
     )

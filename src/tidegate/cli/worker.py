@@ -13,13 +13,16 @@ from socket import socket
 import msgspec
 import uvloop
 
+from tidegate.cli.access import AccessError
+from tidegate.cli.drain_order import DrainOrder
 from tidegate.cli.model_loading import LoadError, load_model
-from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, ignore_signals, stop_on_signals
+from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, ignore_signals, on_signals
 from tidegate.cli.public_server import PublicServer
 from tidegate.cli.running_server import wait_first
 from tidegate.cli.wiring import install_loop_reports, open_log
-from tidegate.cli.worker_control import answer_questions
+from tidegate.cli.worker_control import Answer, answer_questions
 from tidegate.cli.worker_spec import WorkerSpec
+from tidegate.contract.admin_query import RequestFilter
 from tidegate.contract.codec import encode_json
 from tidegate.engines.local.client import LocalEngine
 from tidegate.engines.local.link import EngineLink
@@ -35,7 +38,8 @@ def main() -> int:
 async def _serve(spec: WorkerSpec) -> int:
     logger = open_log(spec.settings).bind(worker=os.getpid())
     install_loop_reports()
-    stop = stop_on_signals()
+    order = DrainOrder(spec.settings.server)
+    on_signals(order.give)
     try:
         loaded = load_model(spec.settings)
     except LoadError as error:
@@ -43,26 +47,44 @@ async def _serve(spec: WorkerSpec) -> int:
         return EXIT_FAILED
     engine = LocalEngine(asyncio.get_running_loop().call_exception_handler)
     link = EngineLink(engine, Path(spec.engine_socket))
-    server = PublicServer(spec.settings, loaded, engine, socket(fileno=spec.listener_fd), logger)
-    view = server.parts.admin
-    answers = {
-        "requests": view.list_requests,
-        "admission": lambda: encode_json(view.admission()),
-        "metrics": lambda: view.expose("")[1],
-        "ready": lambda: b"yes" if server.parts.service.is_ready() else b"no",
-    }
-    control = await answer_questions(Path(spec.control_socket), answers)
+    try:
+        server = PublicServer(spec.settings, loaded, engine, socket(fileno=spec.listener_fd), logger, order)
+    except AccessError as error:
+        logger.error("worker failed", reason=str(error))
+        return EXIT_FAILED
+    control = await answer_questions(Path(spec.control_socket), _answers(server))
     try:
         link.start()
         await server.start()
-        await wait_first(_wait_parent_gone(), stop.wait(), server.http.wait_stopped())
+        await wait_first(_wait_parent_gone(), order.wait_given(), server.http.wait_stopped())
+        was_asked = order.is_given
         await server.drain()
-        return EXIT_OK if stop.is_set() else EXIT_FAILED
+        return EXIT_OK if was_asked else EXIT_FAILED
     finally:
         control.close()
         await server.stop()
         await link.aclose()
         ignore_signals()
+
+
+def _answers(server: PublicServer) -> dict[str, Answer]:
+    view = server.parts.admin
+
+    def list_requests(argument: str) -> bytes:
+        return encode_json(view.list_requests(msgspec.json.decode(argument, type=RequestFilter)))
+
+    def drain(argument: str) -> bytes:
+        server.begin_drain(msgspec.json.decode(argument, type=float | None))
+        return b"yes"
+
+    return {
+        "requests": list_requests,
+        "abort": lambda request_id: (view.abort(request_id) or "").encode(),
+        "drain": drain,
+        "accounts": lambda _: encode_json(view.accounts()),
+        "metrics": lambda _: view.expose("")[1],
+        "ready": lambda _: b"yes" if server.parts.service.is_ready() else b"no",
+    }
 
 
 async def _wait_parent_gone() -> None:

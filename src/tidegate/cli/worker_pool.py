@@ -6,6 +6,7 @@ its workers: their live requests joined, their counts added up.
 
 import asyncio
 import contextlib
+import json
 import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
@@ -14,6 +15,7 @@ from pathlib import Path
 import msgspec
 from structlog.typing import FilteringBoundLogger
 
+from tidegate.cli.drain_order import DrainOrder
 from tidegate.cli.settings import Settings
 from tidegate.cli.worker_control import ask
 from tidegate.cli.worker_spec import WorkerSpec
@@ -46,9 +48,9 @@ class WorkerPool:
         ]
 
     async def wait_ready(self) -> None:
-        """Waits until one worker takes requests."""
+        """Waits until every worker takes requests: the kernel spreads connections over all of them."""
         while True:
-            if await self.count_ready():
+            if await self.count_ready() >= self._settings.server.workers:
                 return
             await asyncio.sleep(_READY_POLL_S)
 
@@ -56,19 +58,29 @@ class WorkerPool:
         """Returns how many workers take requests now."""
         return (await self.ask_all("ready")).count(b"yes")
 
-    async def ask_all(self, word: str) -> list[bytes]:
-        """Returns the answers of the workers that answer."""
+    async def ask_all(self, word: str, argument: str = "") -> list[bytes]:
+        """Returns the answers of the workers that answer, empty ones left out."""
         paths = [self._control_socket(index) for index in self._processes]
-        answers = await asyncio.gather(*(ask(path, word) for path in paths))
+        answers = await asyncio.gather(*(ask(path, word, argument) for path in paths))
         return [answer for answer in answers if answer]
 
-    async def drain(self) -> None:
-        """Tells the workers to drain and waits until they have ended, with some grace beyond the drain's own time."""
+    async def begin_drain(self, timeout_s: float | None) -> None:
+        """Tells the workers to drain; none is started again. A later call can only move the end, as `DrainOrder`."""
+        self._is_closing = True
+        await self.ask_all("drain", json.dumps(timeout_s))
+
+    async def drain(self, order: DrainOrder) -> None:
+        """Tells the workers to drain and waits until they have ended, with some grace beyond the order's own time."""
         self._is_closing = True
         for process in self._processes.values():
             with contextlib.suppress(ProcessLookupError):
                 process.terminate()
-        await asyncio.wait(self._tasks, timeout=self._settings.server.drain_timeout_s + _STOP_GRACE_S)
+        await order.wait_requests(self._wait_ended)
+        await order.wait_delay()
+        await asyncio.wait(self._tasks, timeout=_STOP_GRACE_S)
+
+    async def _wait_ended(self) -> None:
+        await asyncio.wait(self._tasks)
 
     async def aclose(self) -> None:
         """Ends what is left. Idempotent."""

@@ -105,6 +105,10 @@ def _headers(error: BaseException, row: ErrorRow, *, nothing_sent: bool) -> list
     answer = [(headers.CONTENT_TYPE, headers.JSON_TYPE), (headers.SHOULD_RETRY, "true" if advice else "false")]
     if isinstance(error, errors.CapacityFault):
         answer.append((headers.RETRY_AFTER, str(min(max(error.retry_after_s, 1), 120))))
+    if isinstance(error, errors.ServerDraining):
+        answer.append((headers.CONNECTION, "close"))  # the next request is to find another server
+    if isinstance(error, errors.InvalidApiKey):
+        answer.append((headers.WWW_AUTHENTICATE, "Bearer"))
     if isinstance(error, errors.MethodNotAllowed):
         answer.append((headers.ALLOW, ", ".join(error.allow)))
     return answer

@@ -104,6 +104,10 @@ class Scheduler:
         """Ends a live sequence between steps; its memory is free at once."""
         self._end(sequence, finish, error=error)
 
+    def flush_cache(self) -> None:
+        """Drops the blocks that are kept for reuse and held by no sequence."""
+        self._kv.drop_cached()
+
     def take_outputs(self) -> list[TokenDelta]:
         return self._outbox.take()
 

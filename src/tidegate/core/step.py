@@ -13,7 +13,7 @@ from tidegate.core.plan import StepPlan
 from tidegate.core.scheduler import Scheduler
 from tidegate.core.sequence import LiveRequest
 from tidegate.engine.gauges import EngineGauges
-from tidegate.engine.messages import AbortRequest, AddRequest, HoldRequest
+from tidegate.engine.messages import AbortRequest, AddRequest, FlushCache, HoldRequest
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.model_info import ModelInfo
 from tidegate.inference.output import TokenDelta
@@ -54,7 +54,7 @@ class EngineCore:
         """Whether anything lives, or waits to be taken or carried out."""
         return self._scheduler.has_work
 
-    def apply(self, command: AddRequest | AbortRequest | HoldRequest, now: float) -> None:
+    def apply(self, command: AddRequest | AbortRequest | HoldRequest | FlushCache, now: float) -> None:
         """Takes a command between two steps. What it ends comes out of the next `step`.
 
         Aborts and holds of unknown ids are ignored, and so is a second request under an id that lives.
@@ -68,6 +68,8 @@ class EngineCore:
                 live = self._scheduler.roster.requests.get(request_id)
                 if live is not None:
                     self._scheduler.roster.hold(live, held=held)
+            case FlushCache():
+                self._scheduler.flush_cache()
 
     def step(self, now: float) -> list[TokenDelta]:
         """Schedules, computes, chooses, commits; returns all new outputs. Raises BackendError."""

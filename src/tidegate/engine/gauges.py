@@ -34,3 +34,13 @@ class EngineStatus(msgspec.Struct, frozen=True):
     gauges: EngineGauges
     model: ModelInfo | None
     process_id: int | None = None
+    condition: str | None = None
+    """What is being done about an engine that is not ready, for operators; None where nobody here knows."""
+    retry_after_s: int = 1
+    """When a caller may try again, while the engine is not ready."""
+    num_stalls: int = 0
+    """Engine processes that were killed because they hung."""
+    num_poison_suspects: int = 0
+    """Requests that the engine died with, and that have not completed since."""
+    num_poison_refusals: int = 0
+    """Requests refused because the engine died with them in it again and again."""

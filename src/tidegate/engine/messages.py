@@ -1,7 +1,7 @@
 """Every message that crosses the process boundary. A message only ever gains optional fields at its end.
 
-Server to engine: AddRequest, AbortRequest, HoldRequest, Ping.
-Engine to server: EngineReady, StepOutputs, EngineFault, Pong.
+Server to engine: AddRequest, AbortRequest, HoldRequest, Ping, FlushCache.
+Engine to server: EngineReady, StepOutputs, EngineFault, Pong, CacheFlushed, Farewell.
 
 After `AddRequest` each choice of the request ends in exactly one `TokenDelta` with `finish`, refusal and abort
 included; a request that the engine cannot take ends its every choice at once with `EngineFinish.FAILED`. An abort of
@@ -40,6 +40,12 @@ class Ping(msgspec.Struct, frozen=True, array_like=True, tag=4):
     nonce: int
 
 
+class FlushCache(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """Drops every cached block that no sequence holds. Answered by one CacheFlushed with the same nonce."""
+
+    nonce: int
+
+
 class EngineReady(msgspec.Struct, frozen=True, array_like=True, tag=10):
     """The first message on every connection, once the model is loaded."""
 
@@ -67,5 +73,16 @@ class Pong(msgspec.Struct, frozen=True, array_like=True, tag=13):
     gauges: EngineGauges
 
 
-Command = AddRequest | AbortRequest | HoldRequest | Ping
-Report = EngineReady | StepOutputs | EngineFault | Pong
+class CacheFlushed(msgspec.Struct, frozen=True, array_like=True, tag=14):
+    """`num_blocks` were dropped, and are free now."""
+
+    nonce: int
+    num_blocks: int
+
+
+class Farewell(msgspec.Struct, frozen=True, array_like=True, tag=15):
+    """The last message of an engine that was told to end: what is open is lost, and no request is to blame."""
+
+
+Command = AddRequest | AbortRequest | HoldRequest | Ping | FlushCache
+Report = EngineReady | StepOutputs | EngineFault | Pong | CacheFlushed | Farewell

@@ -14,7 +14,7 @@ from tidegate.clock import Clock
 from tidegate.core.backend import BackendError
 from tidegate.engine.exit_code import EngineExit
 from tidegate.engine.framing import FramingError, encode_frame
-from tidegate.engine.messages import EngineFault, Report, StepOutputs
+from tidegate.engine.messages import EngineFault, Farewell, Report, StepOutputs
 from tidegate.engine_process.connection import Connection, ConnectionGone
 from tidegate.engine_process.log import JsonLog
 from tidegate.engine_process.switchboard import Core, Switchboard
@@ -70,6 +70,7 @@ class StepLoop:
         try:
             while not self._is_stopping and not parent.is_gone:
                 self._turn()
+            self._say_last(Farewell())
         except BackendError as error:
             self._log.write("error", "the backend failed", error=str(error))
             return self._fault(EngineExit.BACKEND_FAILED, "A forward pass failed.")
@@ -176,7 +177,10 @@ class StepLoop:
         self._board.leave(connection.client, self._clock.now())
 
     def _fault(self, code: EngineExit, message: str) -> EngineExit:
-        frame = encode_frame(EngineFault(message))
+        self._say_last(EngineFault(message))
+        return code
+
+    def _say_last(self, report: Report) -> None:
+        frame = encode_frame(report)
         for connection in self._connections.values():
             connection.close(frame)
-        return code

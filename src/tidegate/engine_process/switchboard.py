@@ -15,8 +15,10 @@ from tidegate.engine.gauges import EngineGauges
 from tidegate.engine.messages import (
     AbortRequest,
     AddRequest,
+    CacheFlushed,
     Command,
     EngineReady,
+    FlushCache,
     HoldRequest,
     Ping,
     Pong,
@@ -32,7 +34,7 @@ from tidegate.inference.request import InferenceRequest
 class Core(Protocol):
     """What is asked of `tidegate.core.step.EngineCore`."""
 
-    def apply(self, command: AddRequest | AbortRequest | HoldRequest, now: float) -> None: ...
+    def apply(self, command: AddRequest | AbortRequest | HoldRequest | FlushCache, now: float) -> None: ...
 
     def step(self, now: float) -> list[TokenDelta]: ...
 
@@ -93,6 +95,8 @@ class Switchboard:
             return self._add(client, command, now)
         if isinstance(command, Ping):
             return Pong(command.nonce, self._gauges())
+        if isinstance(command, FlushCache):
+            return self._flush(command, now)
         live = self._live.get(command.request_id)
         if live is not None and live.owner == client:
             self._core.apply(command, now)
@@ -110,6 +114,11 @@ class Switchboard:
         if live.owner == client:
             raise FramingError(f"request {request.request_id} was added twice")
         return StepOutputs(self._epoch, _refusal(request), self._gauges())
+
+    def _flush(self, command: FlushCache, now: float) -> CacheFlushed:
+        num_cached = self._core.statistics().blocks_cached
+        self._core.apply(command, now)
+        return CacheFlushed(command.nonce, num_cached - self._core.statistics().blocks_cached)
 
     def route(self, deltas: list[TokenDelta], step_s: float) -> list[tuple[int, StepOutputs]]:
         """Takes a step's outputs and duration; returns what each client that it concerns must hear.

@@ -11,8 +11,11 @@ from dataclasses import dataclass, field, replace
 
 from tidegate import system
 from tidegate.clock import Clock
+from tidegate.contract.admin import MAX_BODY_BYTES
 from tidegate.errors import InternalError, ServeError
 from tidegate.http.asgi import Receive, Scope, Send
+from tidegate.http.authorise import Authorise, allow_everyone, check_route, forget_credential
+from tidegate.http.browser_guard import refuse_browsers
 from tidegate.http.connection_abort import abort_connections
 from tidegate.http.connection_watch import ConnectionWatch
 from tidegate.http.cors import CorsPolicy
@@ -21,26 +24,27 @@ from tidegate.http.pending_bodies import PendingBodies
 from tidegate.http.request_body import discard_body
 from tidegate.http.request_head import REQUEST_ID_ENTROPY_BYTES, RequestHead, check_head, choose_request_id, read_head
 from tidegate.http.router import Router
-from tidegate.http.routes_admin import OPEN_ADMIN_PATHS, admin_routes
+from tidegate.http.routes_admin import (
+    METRICS_PATH,
+    OPEN_ADMIN_PATHS,
+    Audit,
+    admin_routes,
+    describe_refusal,
+    operator_routes,
+)
 from tidegate.http.routes_api import OPEN_API_PATHS, api_routes
-from tidegate.http.service_port import Admin, Service
+from tidegate.http.service_port import Admin, Operator, Service
 from tidegate.http.settings import HttpSettings
 from tidegate.http.stream_watch import StreamWatch
 from tidegate.http.write_error import write_error
 from tidegate.http.write_whole import write_allowed
-from tidegate.lifecycle.principal import ANONYMOUS, Principal
+from tidegate.lifecycle.principal import Principal
 from tidegate.observability.access_log import MAX_CLIENT_TEXT, AccessRecord, HttpEnded, Write
 from tidegate.observability.observer import NullObserver, Observer
 
 _log = logging.getLogger(__name__)
+_LOOKING = frozenset({"GET", "HEAD", "OPTIONS"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-
-Authorise = Callable[[RequestHead], Principal]
-
-
-def allow_everyone(_head: RequestHead) -> Principal:
-    """The rule while no keys are configured."""
-    return ANONYMOUS
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,23 +77,56 @@ def make_public_app(
     return HttpApp(Router(api_routes(service, settings, watch)), OPEN_API_PATHS, settings=settings, ports=ports)
 
 
-def make_admin_app(admin: Admin, *, settings: HttpSettings | None = None, ports: AppPorts | None = None) -> "HttpApp":
-    """The application of the admin listener. No page of another origin may read its answers."""
-    settings, ports = replace(settings or HttpSettings(), cors=CorsPolicy()), ports or AppPorts()
-    return HttpApp(Router(admin_routes(admin)), OPEN_ADMIN_PATHS, settings=settings, ports=ports)
+def make_admin_app(
+    admin: Admin,
+    operator: Operator,
+    *,
+    settings: HttpSettings | None = None,
+    ports: AppPorts | None = None,
+    audit: Audit = lambda _act: None,
+    is_local: bool = False,
+) -> "HttpApp":
+    """The application of the admin listener; no page of another origin may read its answers.
+
+    `is_local`: it is bound to loopback, and answers to no other name.
+    """
+    settings, ports = settings or HttpSettings(), ports or AppPorts()
+    settings = replace(settings, body_bytes=min(settings.body_bytes, MAX_BODY_BYTES), cors=CorsPolicy())
+    open_paths = OPEN_ADMIN_PATHS | {METRICS_PATH} if settings.has_open_metrics else OPEN_ADMIN_PATHS
+
+    def authorise(head: RequestHead) -> Principal:
+        refuse_browsers(head, is_local=is_local)
+        return ports.authorise(head)
+
+    routes = [*admin_routes(admin), *operator_routes(operator, settings, audit)]
+    return HttpApp(
+        Router(routes),
+        open_paths,
+        settings=settings,
+        ports=replace(ports, authorise=authorise),
+        on_intruder=lambda exchange, error: audit(describe_refusal(exchange, error)),
+    )
 
 
 class HttpApp:
     """An ASGI application. It never raises for a request's sake: servers would answer in a shape of their own."""
 
     def __init__(
-        self, router: Router, open_paths: frozenset[bytes], *, settings: HttpSettings, ports: AppPorts
+        self,
+        router: Router,
+        open_paths: frozenset[bytes],
+        *,
+        settings: HttpSettings,
+        ports: AppPorts,
+        on_intruder: Callable[[Exchange, ServeError], None] | None = None,
     ) -> None:
         self.router = router
         self._open_paths = open_paths
         self._settings = settings
         self._ports = ports
         self._site = Site(self._count_status, PendingBodies(settings.pending_body_bytes), ConnectionWatch(ports.clock))
+        self._on_intruder = on_intruder
+        """Hears of every request that was not let in and would have changed something."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -147,7 +184,8 @@ class HttpApp:
             await exchange.finish()
             return
         if head.path not in self._open_paths:
-            exchange.principal = self._ports.authorise(head)
+            self._let_in(exchange)
+        forget_credential(head)
         match = self.router.locate(head.method, head.path)
         exchange.argument = match.argument or ""
         if match.handler is None:
@@ -168,13 +206,22 @@ class HttpApp:
             outcome="client_gone" if exchange.is_gone else outcome,
             code=exchange.error_code,
             duration_s=self._ports.clock.now() - exchange.received_at,
-            key_name=exchange.principal.name,
+            key_name=exchange.principal.log_name,
             peer=None if head.peer is None else f"{head.peer[0]}:{head.peer[1]}",
             forwarded_for=_cut(head.headers.get("x-forwarded-for")),
             user_agent=_cut(head.headers.get("user-agent")),
             is_replayed=exchange.is_replayed,
         )
         exchange.record.end_reply(facts)
+
+    def _let_in(self, exchange: Exchange) -> None:
+        try:
+            exchange.principal = self._ports.authorise(exchange.head)
+            check_route(exchange.principal, exchange.route)
+        except ServeError as error:
+            if self._on_intruder is not None and exchange.head.method not in _LOOKING:
+                self._on_intruder(exchange, error)
+            raise
 
     def _count_status(self, exchange: Exchange, status: int) -> None:
         if exchange.is_gone:

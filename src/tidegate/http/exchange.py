@@ -78,7 +78,7 @@ class Exchange:
         lines = [(name.lower().encode("ascii"), _encode_value(value)) for name, value in given]
         lines.append((_REQUEST_ID, self.request_id.encode()))
         lines.append(_CONTRACT)
-        if self.is_cut_off:
+        if self.is_cut_off and _CLOSE not in lines:
             lines.append(_CLOSE)
         self.is_started = True
         self.status = status

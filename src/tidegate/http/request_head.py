@@ -25,7 +25,7 @@ REQUEST_ID_ENTROPY_BYTES = 24
 class RequestHead:
     """`path` is the raw path, percent-encoding kept. Repeated headers are joined with a comma (RFC 9110, 5.3).
 
-    `peer` is the client's address and port, None where the transport has none.
+    `peer` is the client's address and port, None where the transport has none. `query` is what stands behind `?`.
     """
 
     method: str
@@ -36,6 +36,7 @@ class RequestHead:
     num_hosts: int
     http_version: str
     peer: tuple[str, int] | None
+    query: bytes = b""
 
     @property
     def content_length(self) -> int | None:
@@ -84,6 +85,7 @@ def read_head(scope: Scope) -> RequestHead:
         num_hosts=num_hosts,
         http_version=_OTHER_NAMES.get(version, version),
         peer=_read_peer(scope.get("client")),
+        query=query,
     )
 
 

@@ -18,7 +18,7 @@ UNMATCHED = "unmatched"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """`pattern` ends in `{id}` when the rest of the path is an argument, which may hold `/`."""
+    """`{id}` in `pattern` stands for an argument, which may hold `/`: the rest of the path, or what a suffix leaves."""
 
     method: str
     pattern: str
@@ -39,6 +39,9 @@ class Match:
 class _Entry:
     pattern: str
     methods: dict[str, Handler]
+    prefix: bytes = b""
+    suffix: bytes = b""
+    """What stands before and behind the argument."""
 
 
 class Router:
@@ -46,16 +49,20 @@ class Router:
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self._exact: dict[bytes, _Entry] = {}
-        self._prefixes: dict[bytes, _Entry] = {}
+        self._with_argument: dict[bytes, _Entry] = {}
         for route in routes:
-            table = self._prefixes if route.pattern.endswith("{id}") else self._exact
-            key = route.pattern.removesuffix("{id}").encode()
-            table.setdefault(key, _Entry(route.pattern, {})).methods[route.method] = route.handler
+            key = route.pattern.encode()
+            prefix, mark, suffix = key.partition(b"{id}")
+            table = self._with_argument if mark else self._exact
+            entry = table.setdefault(key, _Entry(route.pattern, {}, prefix, suffix))
+            entry.methods[route.method] = route.handler
 
     @property
     def patterns(self) -> dict[str, tuple[str, ...]]:
         """Every pattern, with the methods it allows."""
-        return {entry.pattern: _allowed(entry.methods) for entry in (*self._exact.values(), *self._prefixes.values())}
+        return {
+            entry.pattern: _allowed(entry.methods) for entry in (*self._exact.values(), *self._with_argument.values())
+        }
 
     def locate(self, method: str, path: bytes) -> Match:
         """Finds the handler for a method and a raw path. HEAD finds GET's handler.
@@ -84,9 +91,10 @@ class Router:
         exact = self._exact.get(path)
         if exact is not None:
             return exact, b""
-        for prefix, entry in self._prefixes.items():
-            if path.startswith(prefix) and len(path) > len(prefix):
-                return entry, path[len(prefix) :]
+        for entry in self._with_argument.values():
+            num_fixed = len(entry.prefix) + len(entry.suffix)
+            if len(path) > num_fixed and path.startswith(entry.prefix) and path.endswith(entry.suffix):
+                return entry, path[len(entry.prefix) : len(path) - len(entry.suffix)]
         return None
 
 

@@ -2,6 +2,8 @@
 
 from typing import Protocol
 
+from tidegate.contract.admin_query import RequestFilter
+from tidegate.errors import ServeError
 from tidegate.serving.call import Call
 from tidegate.serving.reply import Reply, WholeReply
 
@@ -35,7 +37,7 @@ class Service(Protocol):
 class Admin(Protocol):
     """The operator's view. Bytes are JSON bodies."""
 
-    async def live_requests(self) -> bytes: ...
+    async def live_requests(self, wanted: RequestFilter) -> bytes: ...
 
     async def engine(self) -> bytes: ...
 
@@ -43,8 +45,28 @@ class Admin(Protocol):
         """Returns the content type and the exposition that suit the `Accept` header."""
         ...
 
-    async def is_ready(self) -> tuple[bool, str]:
-        """Whether requests are taken now, and the reason when they are not."""
+    async def obstacle(self) -> ServeError | None:
+        """Returns why no requests are taken now, in words for operators; None while they are."""
         ...
 
     def is_alive(self) -> bool: ...
+
+
+class Operator(Protocol):
+    """What an operator can do to the server. Every method raises ServeError when it cannot be done."""
+
+    async def drain(self, timeout_s: float | None) -> WholeReply:
+        """Begins the end of the server, as SIGTERM does; running requests have `timeout_s`. Returns at once."""
+        ...
+
+    async def abort(self, request_id: str) -> WholeReply:
+        """Ends one live request with an error to its client. Raises RouteNotFound for an id that is not live."""
+        ...
+
+    async def flush_cache(self) -> WholeReply:
+        """Drops what the engine keeps for reuse. Raises EngineUnavailable."""
+        ...
+
+    async def restart_engine(self, wait_s: float) -> WholeReply:
+        """Ends the engine process and starts another; waits at most `wait_s` for it to be ready."""
+        ...

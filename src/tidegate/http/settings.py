@@ -12,6 +12,7 @@ class HttpSettings:
 
     `linger_s` bounds how long a body that we refused is still read and dropped: closing at once would reset the
     connection, and the client might lose the answer. `pending_body_bytes` bounds the bodies of all requests together.
+    `has_open_metrics` frees /metrics from the admin credential.
     """
 
     body_bytes: int = 32 * 1024 * 1024
@@ -24,6 +25,7 @@ class HttpSettings:
     linger_s: float = 2.0
     queue_full_status: int = 429
     cors: CorsPolicy = field(default_factory=CorsPolicy)
+    has_open_metrics: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,11 @@ class Principal:
     quotas: Quotas = field(default_factory=Quotas)
     deadline_max_ms: int | None = None
 
+    @property
+    def log_name(self) -> str | None:
+        """The name for logs and metrics; None where no keys are configured."""
+        return self.name if self.key_id else None
+
     def clamp_priority(self, priority: int) -> int:
         """Returns the nearest priority that this caller may ask for."""
         return min(max(priority, self.priority_min), self.priority_max)

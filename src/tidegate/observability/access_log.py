@@ -31,7 +31,7 @@ class HttpEnded(msgspec.Struct, frozen=True, kw_only=True):
     status: int | None
     outcome: str
     duration_s: float
-    key_name: str
+    key_name: str | None = None
     code: str | None = None
     peer: str | None = None
     forwarded_for: str | None = None

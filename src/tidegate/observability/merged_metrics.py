@@ -11,8 +11,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tidegate.observability.catalog import ENGINE
 
-_ENGINE_NAMES = frozenset(metric.name for metric in ENGINE) - {"tidegate_stale_outputs_dropped"}
-"""Facts of the engine itself; stale outputs are dropped by each server process for itself."""
+_ENGINE_NAMES = frozenset(metric.name for metric in ENGINE) - {
+    "tidegate_stale_outputs_dropped",
+    "tidegate_poison_suspects",
+    "tidegate_poison_refusals",
+}
+"""Facts of the engine itself; outputs are dropped, and requests judged, by each server process for itself."""
 _OWN_PREFIX = "tidegate_"
 _Key = tuple[str, frozenset[tuple[str, str]]]
 

@@ -105,6 +105,10 @@ class MetricsObserver:
         self._count("prompt_tokens", amount=facts.num_prompt_tokens)
         self._count("prompt_tokens_cached", amount=facts.num_cached_tokens)
         self._count("generation_tokens", amount=facts.num_completion_tokens)
+        if facts.key_name is not None:
+            self._count("key_requests", facts.key_name)
+            self._count("key_tokens", facts.key_name, "prompt", amount=facts.num_prompt_tokens)
+            self._count("key_tokens", facts.key_name, "generation", amount=facts.num_completion_tokens)
         self._observe("queue_time_seconds", facts.queue_s)
         self._observe("time_to_first_token_seconds", facts.first_token_s)
         self._observe("request_prompt_tokens", facts.num_prompt_tokens)
@@ -161,7 +165,10 @@ def _engine_series(engine: EngineView, gauges: GaugesView) -> dict[str, Series]:
         "engine_up": up,
         "engine_epoch": engine.epoch,
         "engine_restarts": engine.num_restarts,
+        "engine_stalls": engine.num_stalls,
         "stale_outputs_dropped": engine.num_stale_outputs,
+        "poison_suspects": engine.num_poison_suspects,
+        "poison_refusals": engine.num_poison_refusals,
         "requests_running": up * gauges.num_running,
         "requests_waiting": up * gauges.num_waiting,
         "requests_held": up * gauges.num_held,

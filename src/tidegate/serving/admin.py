@@ -1,12 +1,14 @@
-"""The operator's view of a server: live requests, the engine, readiness, metrics. Read only."""
+"""The operator's view of a server: live requests, the engine, readiness, metrics; and the end of one request."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 
 import msgspec
 
+from tidegate.contract.admin_query import EXACT, RequestFilter
 from tidegate.contract.codec import encode_json
 from tidegate.engine.gauges import EngineStatus
+from tidegate.errors import DeadlineExceeded, EngineUnavailable, ServeError, ServerDraining
 from tidegate.serving.driver import RequestDriver
 from tidegate.serving.served_model import ServedModel
 from tidegate.serving.service import Service
@@ -15,12 +17,13 @@ MetricsSource = Callable[[str], tuple[bytes, str]]
 
 
 class LiveRequest(msgspec.Struct, frozen=True):
-    """One live request. Nothing of what was asked or answered."""
+    """One live request. Nothing of what was asked or answered. `key` is the name of the caller's key."""
 
     id: str
     request_id: str
     route: str
     model: str
+    key: str
     work: str
     reply: str
     stream: bool
@@ -28,6 +31,14 @@ class LiveRequest(msgspec.Struct, frozen=True):
     prompt_tokens: int
     completion_tokens: int
     age_s: float
+
+
+class LiveList(msgspec.Struct, frozen=True):
+    """`data` are the oldest of the `total` requests that were asked for."""
+
+    object: str
+    data: list[LiveRequest]
+    total: int
 
 
 class AdminView:
@@ -38,11 +49,34 @@ class AdminView:
         self._now = now
         self._metrics = metrics
 
-    def list_requests(self) -> bytes:
-        """Returns the live requests as JSON, oldest first."""
+    def list_requests(self, wanted: RequestFilter) -> LiveList:
+        """Returns the live requests that are wanted, oldest first."""
         now = self._now()
-        requests = [_describe(driver, now) for driver in self._service.live.values()]
-        return encode_json({"object": "list", "data": requests})
+        live = [_describe(driver, now) for driver in self._service.live.values()]
+        return choose([one for one in live if _matches(one, wanted)], wanted.limit)
+
+    def abort(self, request_id: str) -> str | None:
+        """Ends a request; returns `aborted`, or `complete` where its output is all there. None for an unknown id.
+
+        Its client is told `deadline_exceeded`: the operator's word is the server's maximum, moved to now; a retry is
+        advised against, as it should be for a request that somebody had to end.
+        """
+        driver = self._service.live.get(request_id)
+        if driver is None:
+            return None
+        driver.expire(DeadlineExceeded("An operator ended this request."), cause="operator")
+        return "aborted" if driver.error is not None else "complete"
+
+    def accounts(self) -> dict[str, int]:
+        """Returns the counts of this process that add up over several."""
+        status = self._service.engine.statistics()
+        admission = {name: value for name, value in self.admission().items() if isinstance(value, int)}
+        return {
+            **admission,
+            "stale_outputs": status.num_stale_outputs,
+            "poison_suspects": status.num_poison_suspects,
+            "poison_refusals": status.num_poison_refusals,
+        }
 
     def admission(self) -> dict[str, object]:
         """Returns the accounts of admission."""
@@ -53,8 +87,8 @@ class AdminView:
         body, content_type = self._metrics(accept)
         return content_type, body
 
-    async def live_requests(self) -> bytes:
-        return self.list_requests()
+    async def live_requests(self, wanted: RequestFilter) -> bytes:
+        return encode_json(self.list_requests(wanted))
 
     async def engine(self) -> bytes:
         status = self._service.engine.statistics()
@@ -63,25 +97,40 @@ class AdminView:
     async def metrics(self, accept: str) -> tuple[str, bytes]:
         return self.expose(accept)
 
-    async def is_ready(self) -> tuple[bool, str]:
-        if not self._service.is_accepting:
-            return False, "draining"
-        if not self._service.engine.statistics().is_ready:
-            return False, "engine is not ready"
-        return True, "ready"
+    async def obstacle(self) -> ServeError | None:
+        return find_obstacle(self._service.engine.statistics(), is_accepting=self._service.is_accepting)
 
     def is_alive(self) -> bool:
         return True
+
+
+def choose(live: Iterable[LiveRequest], limit: int) -> LiveList:
+    """Returns the `limit` oldest requests, and how many there are."""
+    ordered = sorted(live, key=lambda one: -one.age_s)
+    return LiveList("list", ordered[:limit], len(ordered))
+
+
+def find_obstacle(status: EngineStatus, *, is_accepting: bool) -> ServeError | None:
+    """Returns why no requests are taken, in words for operators; None while they are."""
+    if not is_accepting:
+        return ServerDraining("draining: running requests finish, then the server ends")
+    if not status.is_ready:
+        return EngineUnavailable(status.condition or "the engine is not ready", retry_after_s=status.retry_after_s)
+    return None
 
 
 def describe_engine(status: EngineStatus, served: ServedModel, admission: Mapping[str, object]) -> dict[str, object]:
     """Returns the engine's state, accounts and model for people and scripts."""
     return {
         "ready": status.is_ready,
+        "condition": status.condition,
         "epoch": status.epoch,
         "process_id": status.process_id,
         "restarts": status.num_restarts,
+        "stalls": status.num_stalls,
         "stale_outputs": status.num_stale_outputs,
+        "poison_suspects": status.num_poison_suspects,
+        "poison_refusals": status.num_poison_refusals,
         "served_revision": served.revision(status.model) if status.model is not None else None,
         "model": _members(status.model) if status.model is not None else None,
         "gauges": _members(status.gauges),
@@ -94,6 +143,11 @@ def _members(struct: msgspec.Struct) -> dict[str, object]:
     return {name: getattr(struct, name) for name in struct.__struct_fields__}
 
 
+def _matches(live: LiveRequest, wanted: RequestFilter) -> bool:
+    pairs = ((getattr(wanted, name), getattr(live, name)) for name in EXACT)
+    return all(asked is None or asked == has for asked, has in pairs)
+
+
 def _describe(driver: RequestDriver, now: float) -> LiveRequest:
     call, counts = driver.call, driver.counts
     return LiveRequest(
@@ -101,6 +155,7 @@ def _describe(driver: RequestDriver, now: float) -> LiveRequest:
         request_id=call.context.wire_id,
         route=call.context.route,
         model=call.model,
+        key=call.context.principal.name,
         work=driver.machine.work.name.lower(),
         reply=driver.machine.reply.name.lower(),
         stream=call.is_stream,

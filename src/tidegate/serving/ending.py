@@ -47,7 +47,7 @@ def describe_end(call: PreparedCall, story: Story, counts: TokenCounts, *, now: 
         queue_s=story.queue_s,
         first_token_s=_since(story.received_at, story.first_token_at),
         is_stream=call.is_stream,
-        key_name=call.context.principal.name,
+        key_name=call.context.principal.log_name,
         num_retries=call.context.num_retries,
     )
 
@@ -62,6 +62,7 @@ def describe_gone(call: Call, now: float) -> RequestEnded:
         outcome="client_gone",
         status=None,
         duration_s=now - call.received_at,
+        key_name=call.principal.log_name,
         num_retries=call.num_retries,
     )
 

@@ -146,9 +146,10 @@ class Service:
             raise
 
     def _preparation(self) -> Preparation:
-        info = self.engine.statistics().model
+        status = self.engine.statistics()
+        info = status.model
         if info is None:
-            raise EngineUnavailable("The engine is starting; try again soon.", retry_after_s=2)
+            raise EngineUnavailable("The engine is starting; try again soon.", retry_after_s=status.retry_after_s)
         return Preparation(self.served, info, self._settings.unknown_fields, self._around.clock, self._entropy)
 
     async def _reply(self, prepared: PreparedCall) -> Reply:

@@ -97,6 +97,9 @@ class KvManager:
         heapq.heappush(self._free_ids, table.seq_id)
         self._moves.append(KvDrop(table.seq_id))
 
+    def drop_cached(self) -> None:
+        """Frees every block that no table holds. So far no block outlives its table: there are none."""
+
     def take_moves(self) -> list[KvMove]:
         """Returns the moves since the last call, in order."""
         moves, self._moves = self._moves, []

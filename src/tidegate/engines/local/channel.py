@@ -11,7 +11,16 @@ from typing import Protocol, cast
 
 from tidegate.engine.framing import FrameDecoder, FramingError, decode_report, encode_frame
 from tidegate.engine.gauges import EngineGauges
-from tidegate.engine.messages import PROTOCOL, Command, EngineFault, EngineReady, Pong, StepOutputs
+from tidegate.engine.messages import (
+    PROTOCOL,
+    CacheFlushed,
+    Command,
+    EngineFault,
+    EngineReady,
+    Farewell,
+    Pong,
+    StepOutputs,
+)
 from tidegate.engine.session import EngineSession, SessionEvent
 from tidegate.inference.output import TokenDelta
 
@@ -37,6 +46,10 @@ class ChannelOwner(Protocol):
         """The accounts after a step."""
         ...
 
+    def take_flushed(self, nonce: int, num_blocks: int) -> None:
+        """The answer to a FlushCache."""
+        ...
+
     def lose(self, channel: "EngineChannel", reason: str) -> None:
         """The connection is over. Called once; nothing follows."""
         ...
@@ -53,6 +66,8 @@ class EngineChannel(asyncio.Protocol):
     ) -> None:
         self.is_broken = False
         """True when the engine broke the protocol or said that it failed."""
+        self.was_told_to_end = False
+        """True when the engine said that it ends because somebody wants it to."""
         self._owner = owner
         self._call_soon = call_soon
         self._on_end = on_end
@@ -60,6 +75,7 @@ class EngineChannel(asyncio.Protocol):
         self._decoder = FrameDecoder()
         self._transport: asyncio.Transport | None = None
         self._unsent: list[bytes] = []
+        self._num_unsent_bytes = 0
         self._payloads: deque[memoryview] = deque()
         self._num_waiting_bytes = 0
         self._is_paused = False
@@ -74,8 +90,10 @@ class EngineChannel(asyncio.Protocol):
 
     @property
     def is_congested(self) -> bool:
-        """True while the engine has left too many commands unread."""
-        return self._transport is not None and self._transport.get_write_buffer_size() > MAX_UNSENT_BYTES
+        """True while the engine has left too many commands unread, those of this turn included."""
+        if self._transport is None:
+            return False
+        return self._num_unsent_bytes + self._transport.get_write_buffer_size() > MAX_UNSENT_BYTES
 
     def send(self, command: Command) -> None:
         """Sends a command, with all others of this turn. Without effect when the connection is over.
@@ -86,6 +104,7 @@ class EngineChannel(asyncio.Protocol):
         if self._transport is None:
             return
         self._unsent.append(frame)
+        self._num_unsent_bytes += len(frame)
         if len(self._unsent) == 1:
             self._call_soon(self._flush)
 
@@ -105,7 +124,9 @@ class EngineChannel(asyncio.Protocol):
             return
         self._payloads += payloads
         self._num_waiting_bytes += sum(len(payload) for payload in payloads)
-        if not self._is_slicing:
+        if self._is_slicing:
+            self._pace()
+        else:
             self._deliver_slice()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -124,6 +145,7 @@ class EngineChannel(asyncio.Protocol):
         if self._transport is not None and self._unsent:
             self._transport.write(b"".join(self._unsent))
         self._unsent.clear()
+        self._num_unsent_bytes = 0
 
     def _deliver_slice(self) -> None:
         self._is_slicing = self._deliver(SLICE_DELTAS)
@@ -178,6 +200,12 @@ class EngineChannel(asyncio.Protocol):
             if isinstance(report, StepOutputs) and report.outputs:
                 self._step = report
                 self._num_delivered = 0
+        elif isinstance(report, CacheFlushed):
+            self._session.apply(SessionEvent.REPORTED)
+            self._owner.take_flushed(report.nonce, report.num_blocks)
+        elif isinstance(report, Farewell):
+            self.was_told_to_end = True
+            self._reason = "the engine was told to end"
         elif isinstance(report, EngineReady):
             if report.protocol != PROTOCOL:
                 raise FramingError(f"the engine speaks protocol {report.protocol}, we speak {PROTOCOL}")

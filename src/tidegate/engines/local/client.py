@@ -1,26 +1,35 @@
 """LocalEngine: the `Engine` port over one connection at a time to an engine process.
 
 Routes each delta to its request's sink through the fence. What the fence turns away, and what comes for a choice that
-has ended, is dropped and counted. When the connection ends, every open sink fails once. Somebody else connects
-(`link.py`) and keeps the process alive (`supervisor.py`).
+has ended, is dropped and counted. When the connection ends, every open sink fails once; what an engine died with, and
+dies with again, is refused (`lifecycle/poison.py`). Somebody else connects (`link.py`) and keeps the process alive
+(`supervisor.py`).
 """
 
 import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from tidegate import system
 from tidegate.engine.framing import FramingError, LimitError
 from tidegate.engine.gauges import EngineGauges, EngineStatus
-from tidegate.engine.messages import AbortRequest, AddRequest, Command, EngineReady, HoldRequest, Ping
+from tidegate.engine.messages import AbortRequest, AddRequest, Command, EngineReady, FlushCache, HoldRequest, Ping
 from tidegate.engine.port import DeltaSink
 from tidegate.engines.local.channel import EngineChannel
 from tidegate.errors import EngineLost, EngineRefused, EngineUnavailable, InternalError
+from tidegate.inference.fingerprint import fingerprint
+from tidegate.inference.finish import EngineFinish
 from tidegate.inference.model_info import ModelInfo
 from tidegate.inference.output import TokenDelta
 from tidegate.inference.request import InferenceRequest
 from tidegate.lifecycle.fence import GenerationFence
+from tidegate.lifecycle.poison import PoisonWatch, Suspect
 
 MAX_RETRY_AFTER_S = 120
+MAX_FLUSHES = 16
+"""Flushes of the cache that may wait for their answer at once."""
+
+_COMPLETE = frozenset({EngineFinish.EOS, EngineFinish.STOP_TOKEN, EngineFinish.LENGTH})
 
 Fact = TypeVar("Fact")
 
@@ -28,21 +37,24 @@ Fact = TypeVar("Fact")
 class _Route:
     """Where one request's outputs go, and which of its choices have not ended."""
 
-    __slots__ = ("is_aborted", "open_choices", "sink")
+    __slots__ = ("has_output", "is_aborted", "open_choices", "request", "sink")
 
-    def __init__(self, sink: DeltaSink, num_choices: int) -> None:
+    def __init__(self, sink: DeltaSink, request: InferenceRequest) -> None:
         self.sink = sink
-        self.open_choices = set(range(num_choices))
+        self.request = request
+        self.open_choices = set(range(request.num_choices))
         self.is_aborted = False
+        self.has_output = False
 
 
 class LocalEngine:
     """See the module. `on_ready` and `on_lost` hold functions that are told of each change, on the event loop.
 
-    `report` gets the context of an error that a sink or an observer raised, as a loop's exception handler does.
+    `report` gets the context of an error that a sink or an observer raised, as a loop's exception handler does. `now`
+    is a monotonic clock; the system's where none is given.
     """
 
-    def __init__(self, report: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, report: Callable[[dict[str, Any]], None], now: Callable[[], float] | None = None) -> None:
         self.on_ready: list[Callable[[EngineReady], None]] = []
         self.on_lost: list[Callable[[str], None]] = []
         self.retry_after_s = 1.0
@@ -50,7 +62,14 @@ class LocalEngine:
         self.process_id: int | None = None
         self.num_restarts: int | None = None
         """Set by a supervisor in this process; without one it is read off the epoch, which starts at 1."""
+        self.describe: Callable[[], str] | None = None
+        """Set by a supervisor: what is being done about an engine that is not ready."""
+        self.num_stalls = 0
         self._report = report
+        self._now = now or system.SystemClock().now
+        self._poison = PoisonWatch()
+        self._flushes: dict[int, Callable[[int | None], None]] = {}
+        self._num_flushes = 0
         self._fence = GenerationFence()
         self._routes: dict[str, _Route] = {}
         self._channel: EngineChannel | None = None
@@ -70,26 +89,32 @@ class LocalEngine:
         return len(self._routes)
 
     @property
+    def gauges(self) -> EngineGauges:
+        """The last accounts heard."""
+        return self._gauges
+
+    @property
     def num_heard(self) -> int:
         """Counts messages from the engine: a sign of life when it moves."""
         return self._num_heard
 
     def submit(self, request: InferenceRequest, sink: DeltaSink) -> None:
-        """See `Engine.submit`. Raises EngineRefused for a request that is too long to send."""
+        """See `Engine.submit`. Raises EngineRefused for a request that is too long to send, or poison."""
         channel = self._channel
         if channel is None:
-            retry_after_s = max(1, min(MAX_RETRY_AFTER_S, math.ceil(self.retry_after_s)))
-            raise EngineUnavailable("The engine is not ready.", retry_after_s=retry_after_s)
+            raise EngineUnavailable("The engine is not ready.", retry_after_s=self._bounded_retry_s())
         if channel.is_congested:
             raise EngineUnavailable("The engine does not keep up.", retry_after_s=1)
         if request.request_id in self._routes:
             raise InternalError(f"request {request.request_id} was submitted twice")
+        if not self._poison.is_idle and self._poison.refuses(fingerprint(request), self._now()):
+            raise EngineRefused("The engine stopped each time it worked on this request; it is refused for a while.")
         try:
             channel.send(AddRequest(request))
         except LimitError as error:
             raise EngineRefused(f"The request is too large for the engine: {error}.") from error
         self._fence.open(request.request_id, self._epoch)
-        self._routes[request.request_id] = _Route(sink, request.num_choices)
+        self._routes[request.request_id] = _Route(sink, request)
 
     def abort(self, request_id: str, choice: int | None = None) -> None:
         """See `Engine.abort`."""
@@ -109,6 +134,7 @@ class LocalEngine:
 
     def statistics(self) -> EngineStatus:
         """See `Engine.statistics`."""
+        poison = self._poison.statistics()
         return EngineStatus(
             is_ready=self.is_ready,
             epoch=self._epoch,
@@ -117,7 +143,28 @@ class LocalEngine:
             gauges=self._gauges,
             model=self._model,
             process_id=self.process_id,
+            condition=None if self.is_ready or self.describe is None else self.describe(),
+            retry_after_s=self._bounded_retry_s(),
+            num_stalls=self.num_stalls,
+            num_poison_suspects=poison.num_suspects,
+            num_poison_refusals=poison.num_refusals,
         )
+
+    def flush_cache(self, on_answer: Callable[[int | None], None]) -> None:
+        """Has the engine drop its cached blocks; `on_answer` gets their number, or None when the engine is lost.
+
+        Raises EngineUnavailable when the engine is not ready, or has not answered earlier ones.
+        """
+        if self._channel is None:
+            raise EngineUnavailable("The engine is not ready.", retry_after_s=self._bounded_retry_s())
+        if len(self._flushes) >= MAX_FLUSHES:
+            raise EngineUnavailable("The engine has not answered earlier flushes of its cache.")
+        self._num_flushes += 1
+        self._flushes[self._num_flushes] = on_answer
+        self._send(FlushCache(self._num_flushes))
+
+    def _bounded_retry_s(self) -> int:
+        return max(1, min(MAX_RETRY_AFTER_S, math.ceil(self.retry_after_s)))
 
     def ping(self, nonce: int) -> None:
         """Asks for a sign of life; without effect when there is no connection."""
@@ -144,6 +191,7 @@ class LocalEngine:
             if not admits(delta.request_id, epoch):
                 continue
             route = routes[delta.request_id]
+            route.has_output = True
             if delta.choice not in route.open_choices:
                 self._num_late += 1
                 continue
@@ -159,6 +207,13 @@ class LocalEngine:
         self._num_heard += 1
         self._gauges = gauges
 
+    def take_flushed(self, nonce: int, num_blocks: int) -> None:
+        """See `ChannelOwner.take_flushed`."""
+        self._num_heard += 1
+        on_answer = self._flushes.pop(nonce, None)
+        if on_answer is not None:
+            on_answer(num_blocks)
+
     def lose(self, channel: EngineChannel, reason: str) -> None:
         """See `ChannelOwner.lose`: fails every open sink."""
         if channel is not self._channel:
@@ -166,6 +221,12 @@ class LocalEngine:
         self._channel = None
         self._fence.advance(None)
         routes, self._routes = self._routes, {}
+        if not channel.was_told_to_end:
+            suspects = [Suspect(fingerprint(route.request), route.has_output) for route in routes.values()]
+            self._poison.note_death(suspects, self._now())
+        flushes, self._flushes = self._flushes, {}
+        for on_answer in flushes.values():
+            on_answer(None)
         for route in routes.values():
             self._fail(route, EngineLost("The engine stopped while it worked on this request."))
         self._tell(self.on_lost, reason)
@@ -177,6 +238,8 @@ class LocalEngine:
     def _finish(self, delta: TokenDelta, route: _Route) -> None:
         route.open_choices.discard(delta.choice)
         if not route.open_choices:
+            if not self._poison.is_idle and delta.finish in _COMPLETE:
+                self._poison.note_completed(fingerprint(route.request))
             self._fence.close(delta.request_id)
             del self._routes[delta.request_id]
 

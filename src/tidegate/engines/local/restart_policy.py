@@ -49,6 +49,11 @@ class RestartPolicy:
         self._num_failed_starts = 0
         self._has_served = False
 
+    @property
+    def num_in_row(self) -> int:
+        """Ends that nobody asked for, since the engine last served for a healthy time."""
+        return self._num_in_row
+
     def decide(self, end: EngineEnd) -> Restart | GiveUp:
         """Takes note of one end; returns what follows."""
         if end.ready_s is not None:

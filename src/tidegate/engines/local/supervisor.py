@@ -1,7 +1,7 @@
 """Supervisor: keeps one engine process alive, and a LocalEngine connected to it.
 
 Starts the engine as a program under the next epoch, watches its end and its silence, and starts it again as
-`restart_policy.py` says. `hang_watch.py` decides when silence is a hang.
+`restart_policy.py` says. `hang_watch.py` decides when silence is a hang, `condition.py` how all that is told.
 """
 
 import asyncio
@@ -9,20 +9,23 @@ import contextlib
 import math
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tidegate.engine.messages import EngineReady
 from tidegate.engine.options import EngineOptions
 from tidegate.engines.local.channel import EngineChannel
 from tidegate.engines.local.client import LocalEngine
-from tidegate.engines.local.hang_watch import HangWatch
+from tidegate.engines.local.condition import EngineCondition, EnginePhase, describe_end
+from tidegate.engines.local.cpu_time import cpu_seconds
+from tidegate.engines.local.hang_watch import HangWatch, Signs
 from tidegate.engines.local.link import EngineLink
 from tidegate.engines.local.process import EngineProcess, engine_command
-from tidegate.engines.local.restart_policy import EngineEnd, GiveUp, RestartPolicy, RestartSettings
+from tidegate.engines.local.restart_policy import EngineEnd, GiveUp, Restart, RestartPolicy, RestartSettings
 
 _LAST_WORDS_S = 0.5
 """How long an engine that broke the protocol, or said that it failed, has to end by itself."""
@@ -41,13 +44,18 @@ class EngineStartFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SupervisorSettings:
-    """`hang_timeout_s` must be longer than the longest step: an engine answers between steps."""
+    """`stall_timeout_s`: how long an engine may make no step, as `hang_watch.py` understands it."""
 
     restart: RestartSettings = field(default_factory=RestartSettings)
     start_timeout_s: float = 600.0
     ping_interval_s: float = 5.0
-    hang_timeout_s: float = 120.0
+    stall_timeout_s: float = 60.0
     stop_grace_s: float = 10.0
+
+    @property
+    def tick_s(self) -> float:
+        """Seconds between two looks at the engine: several within the patience, however short that is."""
+        return min(self.ping_interval_s, self.stall_timeout_s / 4)
 
 
 class Supervisor:
@@ -77,6 +85,8 @@ class Supervisor:
         self._process: EngineProcess | None = None
         self._epoch = 0
         self._ready_at: float | None = None
+        self._condition = EngineCondition()
+        self._verdict: str | None = None
         self._was_asked = False
         self._is_closing = False
         self._failure: EngineStartFailed | None = None
@@ -96,6 +106,16 @@ class Supervisor:
         return None if self._process is None else self._process.process_id
 
     @property
+    def is_starting(self) -> bool:
+        """Whether the next engine is on its way already, so that a restart would only delay it."""
+        return self._condition.phase is EnginePhase.STARTING or (self._was_asked and self._process is not None)
+
+    @property
+    def coming_epoch(self) -> int:
+        """The epoch of the engine that is starting, or else of the one after the present one."""
+        return self._epoch if self._condition.phase is EnginePhase.STARTING else self._epoch + 1
+
+    @property
     def failure(self) -> EngineStartFailed | None:
         """Why the engine was given up; None while it was not."""
         return self._failure
@@ -104,6 +124,8 @@ class Supervisor:
         """Starts the engine and returns at once. Raises OSError or ValueError when the folder cannot be used."""
         self._socket_path = _make_folder(self._given_dir) / "engine.sock"
         self.engine.on_ready.append(self._note_ready)
+        self.engine.on_lost.append(self._note_lost)
+        self.engine.describe = lambda: self._condition.describe(asyncio.get_running_loop().time())
         self._link = EngineLink(self.engine, self._socket_path, self._note_end)
         self._link.start()
         self._task = asyncio.create_task(self._run(self._socket_path), name="engine supervisor")
@@ -147,8 +169,10 @@ class Supervisor:
         while True:
             self._epoch += 1
             self.engine.num_restarts = self._epoch - 1
+            self._condition = replace(self._condition, phase=EnginePhase.STARTING, next_start_at=None)
             end = await self._live_once(socket_path)
             decision = self._policy.decide(end)
+            self._condition = self._after(end, decision)
             if isinstance(decision, GiveUp):
                 self._give_up(EngineStartFailed(decision.num_failed_starts, end.exit_code, self._last_lines))
                 return
@@ -161,6 +185,7 @@ class Supervisor:
     async def _live_once(self, socket_path: Path) -> EngineEnd:
         """Runs one process from start to end."""
         self._ready_at = None
+        self._verdict = None
         self._was_asked = False
         self._condemned.clear()
         self._hurry.clear()
@@ -193,25 +218,50 @@ class Supervisor:
         settings = self._settings
         loop = asyncio.get_running_loop()
         start_until = loop.time() + settings.start_timeout_s
-        watch = HangWatch(max(1, math.ceil(settings.hang_timeout_s / settings.ping_interval_s)))
+        watch = HangWatch(max(1, math.ceil(settings.stall_timeout_s / settings.tick_s)))
         nonce = 0
-        while True:
+        while self._verdict is None:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._condemned.wait(), settings.ping_interval_s)
+                await asyncio.wait_for(self._condemned.wait(), settings.tick_s)
                 await asyncio.sleep(_LAST_WORDS_S)
+                self._verdict = "it broke the protocol, or failed and did not end"
                 break
             if self._ready_at is None:
                 if loop.time() > start_until:
-                    break
-            elif watch.tick(self.engine.num_heard):
-                break
+                    self._verdict = f"it was not ready within {settings.start_timeout_s:g} s"
+            elif (hang := watch.tick(self._signs(process))) is not None:
+                self._verdict = f"{hang.value} for {settings.stall_timeout_s:g} s"
+                self.engine.num_stalls += 1
             nonce += 1
             self.engine.ping(nonce)
         process.kill()
 
+    def _signs(self, process: EngineProcess) -> Signs:
+        gauges = self.engine.gauges
+        return Signs(
+            num_heard=self.engine.num_heard,
+            num_steps=gauges.num_steps,
+            has_work=gauges.num_running + gauges.num_waiting > 0,
+            cpu_s=cpu_seconds(process.process_id),
+        )
+
+    def _after(self, end: EngineEnd, decision: Restart | GiveUp) -> EngineCondition:
+        """Returns the condition once a process has ended and it is decided what follows."""
+        name = signal.Signals(-end.exit_code).name if -end.exit_code in set(signal.Signals) else None
+        last_end = describe_end(end.exit_code, name, self._verdict, was_asked=end.was_asked)
+        if isinstance(decision, GiveUp):
+            return EngineCondition(EnginePhase.FAILED, last_end, self._policy.num_in_row)
+        next_start_at = asyncio.get_running_loop().time() + decision.wait_s
+        return EngineCondition(EnginePhase.WAITING, last_end, self._policy.num_in_row, next_start_at)
+
     def _note_ready(self, _greeting: EngineReady) -> None:
         self._ready_at = asyncio.get_running_loop().time()
+        self._condition = replace(self._condition, phase=EnginePhase.READY)
         self._news.set()
+
+    def _note_lost(self, reason: str) -> None:
+        if self._condition.phase is EnginePhase.READY:
+            self._condition = replace(self._condition, phase=EnginePhase.ENDING, last_end=reason)
 
     def _note_end(self, channel: EngineChannel) -> None:
         if channel.is_broken:

@@ -1,0 +1,60 @@
+"""What an operator can do to a supervised engine, whoever serves in front of it."""
+
+import asyncio
+import contextlib
+
+from tidegate.contract.admin import CacheDropped, EngineRestarted
+from tidegate.contract.codec import encode_json
+from tidegate.engines.local.supervisor import EngineStartFailed, Supervisor
+from tidegate.errors import EngineUnavailable
+from tidegate.serving.reply import WholeReply
+
+FLUSH_TIMEOUT_S = 30.0
+"""An engine answers between steps; how long an operator's flush waits for that."""
+
+
+class EngineActs:
+    """Belongs to the supervisor's event loop."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+        self._restart: asyncio.Task[None] | None = None
+
+    async def flush_cache(self) -> WholeReply:
+        """Drops what the engine keeps for reuse. Raises EngineUnavailable."""
+        answer: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+
+        def take(num_blocks: int | None) -> None:
+            if not answer.done():
+                answer.set_result(num_blocks)
+
+        epoch = self._supervisor.engine.statistics().epoch
+        self._supervisor.engine.flush_cache(take)
+        try:
+            num_blocks = await asyncio.wait_for(answer, FLUSH_TIMEOUT_S)
+        except TimeoutError:
+            raise EngineUnavailable("The engine has not answered in time; the flush may still happen.") from None
+        if num_blocks is None:
+            raise EngineUnavailable("The engine was lost meanwhile, and its cache with it.")
+        return WholeReply(encode_json(CacheDropped(num_blocks, epoch)))
+
+    async def restart_engine(self, wait_s: float) -> WholeReply:
+        """Ends the engine and starts the next one; joins a restart that is under way."""
+        supervisor = self._supervisor
+        epoch = supervisor.coming_epoch
+        if not supervisor.is_starting:
+            self._restart = asyncio.create_task(supervisor.restart(), name="restart of the engine")
+        with contextlib.suppress(TimeoutError, EngineStartFailed):
+            async with asyncio.timeout(wait_s):
+                if self._restart is not None:
+                    await asyncio.shield(self._restart)
+                await supervisor.wait_ready()
+        status = supervisor.engine.statistics()
+        if status.is_ready and status.epoch >= epoch:
+            return WholeReply(encode_json(EngineRestarted("ready", status.epoch)))
+        return WholeReply(encode_json(EngineRestarted("restarting", epoch)), status=202)
+
+    async def aclose(self) -> None:
+        """Waits for a restart that is under way; the supervisor is to be closed before."""
+        if self._restart is not None:
+            await asyncio.gather(self._restart, return_exceptions=True)

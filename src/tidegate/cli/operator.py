@@ -1,0 +1,42 @@
+"""ServerOperator: an operator's acts on a server of one process."""
+
+from tidegate.cli.engine_acts import EngineActs
+from tidegate.cli.public_server import PublicServer
+from tidegate.contract.admin import DrainBegun, RequestAborted
+from tidegate.contract.codec import encode_json
+from tidegate.errors import RouteNotFound
+from tidegate.serving.reply import WholeReply
+
+
+class ServerOperator:
+    """Implements the operator port of the HTTP layer."""
+
+    def __init__(self, server: PublicServer, engine: EngineActs) -> None:
+        self._server = server
+        self._engine = engine
+
+    async def drain(self, timeout_s: float | None) -> WholeReply:
+        was_draining = self._server.order.is_given
+        self._server.begin_drain(timeout_s)
+        return drain_reply(self._server.order.timeout_s, was_draining=was_draining)
+
+    async def abort(self, request_id: str) -> WholeReply:
+        return abort_reply(request_id, self._server.parts.admin.abort(request_id))
+
+    async def flush_cache(self) -> WholeReply:
+        return await self._engine.flush_cache()
+
+    async def restart_engine(self, wait_s: float) -> WholeReply:
+        return await self._engine.restart_engine(wait_s)
+
+
+def drain_reply(timeout_s: float, *, was_draining: bool) -> WholeReply:
+    """Returns 202: the end has begun, and comes after this answer."""
+    return WholeReply(encode_json(DrainBegun("draining", timeout_s, was_draining)), status=202)
+
+
+def abort_reply(request_id: str, status: str | None) -> WholeReply:
+    """Returns what became of the request. Raises RouteNotFound for one that is not live."""
+    if status is None:
+        raise RouteNotFound("No live request has this id.")
+    return WholeReply(encode_json(RequestAborted(request_id, status)))

@@ -1,0 +1,91 @@
+"""PooledView and PooledOperator: what an operator sees of several server processes, and does to them."""
+
+import json
+
+import msgspec
+
+from tidegate.cli.drain_order import DrainOrder
+from tidegate.cli.engine_acts import EngineActs
+from tidegate.cli.operator import abort_reply, drain_reply
+from tidegate.cli.worker_pool import WorkerPool
+from tidegate.contract.admin_query import RequestFilter
+from tidegate.contract.codec import encode_json
+from tidegate.engines.local.client import LocalEngine
+from tidegate.errors import EngineUnavailable, ServeError
+from tidegate.observability.exposition import render_metrics
+from tidegate.observability.merged_metrics import MergedMetrics
+from tidegate.observability.metrics import MetricsObserver
+from tidegate.serving.admin import LiveList, choose, describe_engine, find_obstacle
+from tidegate.serving.reply import WholeReply
+from tidegate.serving.served_model import ServedModel
+
+_OWN_COUNTS = ("stale_outputs", "poison_suspects", "poison_refusals")
+"""Members of a worker's accounts that are not of its admission."""
+
+
+class PooledView:
+    """Implements the admin port of the HTTP layer. `pool` is there once the server has started."""
+
+    def __init__(self, engine: LocalEngine, metrics: MetricsObserver, served: ServedModel, order: DrainOrder) -> None:
+        self.pool: WorkerPool | None = None
+        self._engine = engine
+        self._metrics = metrics
+        self._served = served
+        self._order = order
+
+    async def live_requests(self, wanted: RequestFilter) -> bytes:
+        answers = await self._ask_all("requests", msgspec.json.encode(wanted).decode())
+        lists = [msgspec.json.decode(answer, type=LiveList) for answer in answers]
+        chosen = choose((one for part in lists for one in part.data), wanted.limit)
+        return encode_json(msgspec.structs.replace(chosen, total=sum(part.total for part in lists)))
+
+    async def engine(self) -> bytes:
+        totals: dict[str, int] = {}
+        for answer in await self._ask_all("accounts"):
+            for name, value in json.loads(answer).items():
+                totals[name] = totals.get(name, 0) + value
+        own = {name: totals.pop(name, 0) for name in _OWN_COUNTS}
+        return encode_json({**describe_engine(self._engine.statistics(), self._served, totals), **own})
+
+    async def metrics(self, accept: str) -> tuple[str, bytes]:
+        texts = [answer.decode() for answer in await self._ask_all("metrics")]
+        body, content_type = render_metrics(MergedMetrics(self._metrics.registry, texts).registry, accept)
+        return content_type, body
+
+    async def obstacle(self) -> ServeError | None:
+        found = find_obstacle(self._engine.statistics(), is_accepting=not self._order.is_given)
+        if found is None and (self.pool is None or not await self.pool.count_ready()):
+            return EngineUnavailable("no server process is ready")
+        return found
+
+    def is_alive(self) -> bool:
+        return True
+
+    async def _ask_all(self, word: str, argument: str = "") -> list[bytes]:
+        return [] if self.pool is None else await self.pool.ask_all(word, argument)
+
+
+class PooledOperator:
+    """Implements the operator port of the HTTP layer. Ids are unique over all workers: one of them knows it."""
+
+    def __init__(self, view: PooledView, engine: EngineActs, order: DrainOrder) -> None:
+        self._view = view
+        self._engine = engine
+        self._order = order
+
+    async def drain(self, timeout_s: float | None) -> WholeReply:
+        was_draining = self._order.is_given
+        self._order.give(timeout_s)
+        if self._view.pool is not None:
+            await self._view.pool.begin_drain(timeout_s)
+        return drain_reply(self._order.timeout_s, was_draining=was_draining)
+
+    async def abort(self, request_id: str) -> WholeReply:
+        answers = [] if self._view.pool is None else await self._view.pool.ask_all("abort", request_id)
+        return abort_reply(request_id, answers[0].decode() if answers else None)
+
+    async def flush_cache(self) -> WholeReply:
+        return await self._engine.flush_cache()
+
+    async def restart_engine(self, wait_s: float) -> WholeReply:
+        return await self._engine.restart_engine(wait_s)
