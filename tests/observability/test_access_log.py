@@ -21,6 +21,7 @@ REPLY = HttpEnded(
     duration_s=1.23456789,
     key_name="anonymous",
     peer="127.0.0.1:5",
+    num_retries=2,
 )
 WORK = RequestEnded(
     request_id="req1",

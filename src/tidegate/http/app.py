@@ -41,6 +41,7 @@ from tidegate.http.write_whole import write_allowed
 from tidegate.lifecycle.principal import Principal
 from tidegate.observability.access_log import MAX_CLIENT_TEXT, AccessRecord, HttpEnded, Write
 from tidegate.observability.observer import NullObserver, Observer
+from tidegate.serving.call import count_retries
 
 _log = logging.getLogger(__name__)
 _LOOKING = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -211,6 +212,7 @@ class HttpApp:
             forwarded_for=_cut(head.headers.get("x-forwarded-for")),
             user_agent=_cut(head.headers.get("user-agent")),
             is_replayed=exchange.is_replayed,
+            num_retries=count_retries(head.headers),
         )
         exchange.record.end_reply(facts)
 

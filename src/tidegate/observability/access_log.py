@@ -37,6 +37,7 @@ class HttpEnded(msgspec.Struct, frozen=True, kw_only=True):
     forwarded_for: str | None = None
     user_agent: str | None = None
     is_replayed: bool = False
+    num_retries: int = 0
 
 
 Write = Callable[[HttpEnded, RequestEnded | None], None]
@@ -61,7 +62,8 @@ class AccessRecord:
         """From here on the record waits for `end_work` too."""
         self._is_working = True
 
-    def end_work(self, facts: RequestEnded) -> None:
+    def end_work(self, facts: RequestEnded | None) -> None:
+        """`facts` is None where the engine never knew of the request."""
         self._is_working = False
         self._work = facts
         self._write_if_whole()

@@ -360,14 +360,15 @@ class RequestDriver:
 
     def _report_end(self) -> None:
         story, observer = self.story, self._around.observer
-        now, was_told = self._around.clock.now(), self.machine.reply is Reply.SENT_ERROR
-        facts = describe_end(self.call, story, self.counts, now=now, was_told=was_told)
-        self.call.context.record.end_work(facts)
         if story.error is not None and not self._is_submitted:
             row = row_of(story.error)
             observer.request_refused(self.call.context.route, row.status, row.code)
+            self.call.context.record.end_work(None)
             return
+        now, was_told = self._around.clock.now(), self.machine.reply is Reply.SENT_ERROR
+        facts = describe_end(self.call, story, self.counts, now=now, was_told=was_told)
         observer.request_ended(facts)
+        self.call.context.record.end_work(facts)
 
     def _abort_engine(self) -> None:
         for sink in self._sinks:
