@@ -53,6 +53,8 @@ bench: setup
 	$(BIN)/python bench/stream_cost.py
 	$(BIN)/python bench/growth.py
 	$(BIN)/python bench/idle_streams.py
+	$(BIN)/python bench/shedding.py
+	$(BIN)/python bench/overload.py
 	$(BIN)/python bench/server_throughput.py
 	$(BIN)/python bench/decode_throughput.py
 	$(BIN)/python bench/prefill_chunks.py

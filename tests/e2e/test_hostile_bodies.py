@@ -69,7 +69,9 @@ def peak_kb() -> int:
 
 @pytest.mark.parametrize("text", ["1000000000", "129", "0", "-1", "1.5", '"2"', "true", "[]"])
 @pytest.mark.parametrize("route", [CHAT, COMPLETION])
-def test_a_number_of_choices_beyond_the_limit_costs_nothing(server: ServerThread, route: str, text: str) -> None:
+def test_a_number_of_choices_beyond_the_limit_costs_nothing(
+    server: ServerThread, route: str, text: str
+) -> None:  # SEC-1
     before = peak_kb()
     prompt = '"messages": [{"role": "user", "content": "a"}]' if route == CHAT else '"prompt": "a"'
     body = f'{{"model": "{server.model}", {prompt}, "n": {text}}}'
@@ -88,7 +90,7 @@ def test_a_number_of_choices_beyond_the_limit_costs_nothing(server: ServerThread
         (["a"] * 256, 128, "n", "choices"),
     ],
 )
-def test_a_list_of_prompts_does_not_fan_out(
+def test_a_list_of_prompts_does_not_fan_out(  # SEC-2
     server: ServerThread, prompt: list[Any], n: int | None, param: str, limit: str
 ) -> None:
     before = peak_kb()
@@ -132,7 +134,7 @@ NESTED_PLACES = {
 @pytest.mark.parametrize("count", [129, 10_000, 1_000_000])
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
 @pytest.mark.parametrize("place", NESTED_PLACES)
-def test_nesting_beyond_the_limit_is_refused_in_every_place(
+def test_nesting_beyond_the_limit_is_refused_in_every_place(  # SEC-4
     server: ServerThread, place: str, opening: str, count: int
 ) -> None:
     route, text = NESTED_PLACES[place]
@@ -145,7 +147,7 @@ def test_nesting_beyond_the_limit_is_refused_in_every_place(
 
 @pytest.mark.parametrize("opening", ["[", '{"a":', '[{"a":'])
 @pytest.mark.parametrize("route", ROUTES)
-def test_nesting_that_is_never_closed_is_refused(server: ServerThread, route: str, opening: str) -> None:
+def test_nesting_that_is_never_closed_is_refused(server: ServerThread, route: str, opening: str) -> None:  # SEC-4
     check_refusal(request(server.port, "POST", route, opening.encode() * 500_000))
 
 

@@ -147,7 +147,7 @@ class Turmoil:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_whatever_clients_do_every_answer_is_right_and_every_account_adds_up(seed: int) -> None:
+def test_whatever_clients_do_every_answer_is_right_and_every_account_adds_up(seed: int) -> None:  # SEC-18
     rng = random.Random(seed)
     plans = [make_plan(rng, number) for number in range(NUM_REQUESTS)]
     kill_at = {NUM_REQUESTS * (kill + 1) // (NUM_KILLS + 1) for kill in range(NUM_KILLS)}

@@ -44,7 +44,7 @@ def check_alive(server: ServerThread) -> None:
 
 
 @pytest.mark.parametrize("field", FIELDS, ids=IDS)
-def test_what_is_within_the_limits_is_served(server: ServerThread, field: Field) -> None:
+def test_what_is_within_the_limits_is_served(server: ServerThread, field: Field) -> None:  # SEC-20 SEC-23
     for text in (*field.good, "null"):
         answer = ask(server, f'{field.beside}"{field.name}": {text}', is_chat=field.is_chat)
         assert answer.status == 200, (text, answer.body)
@@ -53,7 +53,9 @@ def test_what_is_within_the_limits_is_served(server: ServerThread, field: Field)
 
 
 @pytest.mark.parametrize("field", FIELDS, ids=IDS)
-def test_what_is_beyond_them_is_a_400_that_names_the_field(server: ServerThread, field: Field) -> None:
+def test_what_is_beyond_them_is_a_400_that_names_the_field(
+    server: ServerThread, field: Field
+) -> None:  # SEC-1 SEC-18 SEC-20 SEC-23 SEC-24
     for text in field.bad:
         answer = ask(server, f'{field.beside}"{field.name}": {text}', is_chat=field.is_chat)
         check_refusal(answer, {field.name}, text)
@@ -94,7 +96,7 @@ def test_the_sample_of_pairs_reaches_every_field_and_both_outcomes() -> None:
     assert NUM_PAIRS // 4 < num_good < NUM_PAIRS * 3 // 4
 
 
-def test_pairs_are_served_when_both_are_good_and_refused_by_name_otherwise(server: ServerThread) -> None:
+def test_pairs_are_served_when_both_are_good_and_refused_by_name_otherwise(server: ServerThread) -> None:  # SEC-23
     for pair in pairs():
         members = ", ".join(f'{field.beside}"{field.name}": {text}' for field, text in pair)
         bad = {field.name for field, text in pair if text in field.bad}
@@ -140,7 +142,7 @@ CONTRADICTIONS = [
 
 
 @pytest.mark.parametrize("members", EXTREMES)
-def test_all_extremes_at_once_give_an_answer_with_finite_numbers(server: ServerThread, members: str) -> None:
+def test_all_extremes_at_once_give_an_answer_with_finite_numbers(server: ServerThread, members: str) -> None:  # SEC-23
     answer = ask(server, members + ', "logprobs": true, "top_logprobs": 20, "prompt_logprobs": 20')
     assert answer.status == 200, answer.body
     assert_finite(answer.json())
@@ -159,7 +161,7 @@ def test_fields_that_together_forbid_every_token_are_refused(server: ServerThrea
 @pytest.mark.parametrize(
     "ids", ["[-1]", "[258]", "[1.5]", "[true]", '["x", 1]', "[[258]]", "[4294967296]", "[1e30]", "[[]]"]
 )
-def test_prompts_of_ids_outside_the_vocabulary_are_refused(server: ServerThread, ids: str) -> None:
+def test_prompts_of_ids_outside_the_vocabulary_are_refused(server: ServerThread, ids: str) -> None:  # SEC-18 SEC-24
     answer = ask(server, f'"prompt": {ids}', is_chat=False)
     assert answer.status == 400
     assert answer.json()["error"]["param"].startswith("prompt")

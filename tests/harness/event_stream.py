@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.error_leaks import find_leak
 from tidegate.conformance.sse_reader import SseReader
 
 DONE = "[DONE]"
@@ -50,4 +51,6 @@ def read_stream(body: bytes) -> Stream:
             stream.num_done += 1
         else:
             stream.chunks.append(json.loads(event.data))
+            if "error" in stream.chunks[-1]:
+                assert find_leak(event.data.encode()) is None, event.data
     return stream

@@ -6,6 +6,8 @@ import struct
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.error_leaks import find_leak
+
 TIMEOUT_S = 30.0
 
 
@@ -33,6 +35,7 @@ class RawClient:
         self.sock.settimeout(timeout_s)
         self.sock.connect(("127.0.0.1", port))
         self._pending = b""
+        self._sent = b""
 
     def __enter__(self) -> "RawClient":
         return self
@@ -47,7 +50,8 @@ class RawClient:
         if body is not None:
             lines.setdefault("Content-Length", str(len(body)))
         head = f"{method} {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-        self.sock.sendall(head.encode() + b"\r\n" + (body or b""))
+        self._sent = head.encode() + b"\r\n" + (body or b"")
+        self.sock.sendall(self._sent)
 
     def post(self, path: str, body: Any, headers: dict[str, str] | None = None) -> None:
         self.send("POST", path, json.dumps(body).encode(), headers)
@@ -86,12 +90,14 @@ class RawClient:
         return chunk if size else None
 
     def read_answer(self, method: str = "POST") -> Answer:
-        """Reads one whole answer, however it ends."""
+        """Reads one whole answer, however it ends. Fails for an error that tells of the inside."""
         answer = self.read_head()
         if method == "HEAD" or answer.status in (204, 304):
             answer.is_complete = True
         else:
             self.read_body(answer)
+        if answer.status >= 400:
+            assert find_leak(answer.body, self._sent) is None, answer.body
         return answer
 
     def read_body(self, answer: Answer) -> None:

@@ -18,6 +18,7 @@ from tidegate.cli.settings import Settings
 from tidegate.cli.settings_sources import resolve
 from tidegate.cli.sockets import Sockets
 from tidegate.observability.logs import LogFormat, LogSettings, build_logger
+from tidegate.serving.local_gate import LocalGate
 from tidegate.system import SystemClock
 
 T = TypeVar("T")
@@ -168,8 +169,10 @@ class ServerThread:
 
     def _baseline(self) -> Baseline:
         parts, status = self.running.parts, self.running.supervisor.engine.statistics()
-        admission = parts.admission.statistics()
-        parts.admission.check_integrity()
+        gate = parts.gate
+        assert isinstance(gate, LocalGate)
+        admission = gate.statistics()
+        gate.admission.check_integrity()
         return Baseline(
             num_live=len(parts.service.live),
             num_permits=admission.num_requests,

@@ -20,6 +20,7 @@ from tidegate.http.granian_server import GranianServer
 from tidegate.http.listener import bind_tcp
 from tidegate.http.settings import ServerSettings
 from tidegate.http.uvicorn_server import UvicornServer
+from tidegate.lifecycle.principal import Principal
 from tidegate.serving.call import Call
 from tidegate.serving.reply import Headers, Reply, WholeReply
 
@@ -107,6 +108,9 @@ class FakeService:
         if model_id == "missing":
             raise ModelNotFound("No model has this name.")
         return WholeReply(model_id.encode(), headers=[("Tidegate-Served-Revision", "rev-1")])
+
+    def contract(self, principal: Principal) -> WholeReply:
+        return WholeReply(b'{"object":"contract"}')
 
     def is_ready(self) -> bool:
         return self.is_well

@@ -1,172 +1,245 @@
-"""AdmissionController: bounds, refusals that tell the truth, and permits that come back exactly once."""
+"""AdmissionController: bounds, turns, refusals that tell the truth, and permits that come back exactly once."""
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tidegate.errors import InternalError, LimitFact, QueueFull, ServerDraining
-from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits, Permit
-from tidegate.lifecycle.drain import Drain, DrainEvent
+from harness.gate_scene import GateScene
+from tidegate.errors import (
+    DeadlineExceeded,
+    InternalError,
+    LimitFact,
+    NoCapacity,
+    QueueFull,
+    RateFacts,
+    RateLimited,
+    ServerDraining,
+)
+from tidegate.lifecycle.admission import AdmissionLimits
+from tidegate.lifecycle.cost_model import StepTotals
+from tidegate.lifecycle.drain import DrainEvent
+from tidegate.lifecycle.engine_load import look_ahead
+from tidegate.lifecycle.principal import Quotas
 
-LIMITS = AdmissionLimits(max_sequences=2, queue_depth=3, queued_tokens=100)
-
-
-def controller() -> AdmissionController:
-    return AdmissionController(LIMITS, Drain())
+LIMITS = AdmissionLimits(max_sequences=2, queue_depth=3, queued_tokens=100, queue_deadline_ms=1000)
+ONE_ROW = AdmissionLimits(max_sequences=1, queue_depth=1000, queued_tokens=10_000, queue_deadline_ms=60_000)
 
 
 def test_running_and_waiting_sequences_fill_up_and_the_refusal_says_by_how_much() -> None:  # OVL-1
-    admission = controller()
-    permits = [admission.try_acquire(f"r{i}", 1, 1, now=float(i)) for i in range(5)]
+    scene = GateScene(LIMITS)
+    for i in range(5):
+        scene.enter(f"r{i}")
+    assert scene.admitted == ["r0", "r1", "r2"], "one sequence waits in the engine, so that no row is ever idle"
     with pytest.raises(QueueFull) as refusal:
-        admission.try_acquire("r5", 2, 1, now=5.0)
+        scene.enter("r5", choices=2)
     assert refusal.value.limit == LimitFact("queue_depth", 3, 5, "server")
     assert refusal.value.retry_after_s == 1
-    admission.release(permits[0])
-    admission.try_acquire("r5", 1, 1, now=6.0)
+    scene.leave("r0")
+    assert scene.admitted[3:] == ["r3"]
+    scene.enter("r5")
 
 
-def test_prompt_tokens_wait_only_until_the_first_output() -> None:
-    admission = controller()
-    first = admission.try_acquire("a", 1, 70, now=0.0)
+@pytest.mark.parametrize(("num_rows", "num_ahead"), [(1, 0), (2, 1), (31, 1), (32, 2), (256, 16)])
+def test_few_sequences_wait_inside_the_engine(num_rows: int, num_ahead: int) -> None:
+    assert look_ahead(num_rows) == num_ahead
+    scene = GateScene(AdmissionLimits(num_rows, 1000, 10_000))
+    for i in range(num_rows + 50):
+        scene.enter(str(i))
+    assert len(scene.admitted) == num_rows + num_ahead
+
+
+def test_prompt_tokens_wait_only_until_the_first_output() -> None:  # OVL-1
+    scene = GateScene(LIMITS)
+    scene.enter("a", prompt=70)
     with pytest.raises(QueueFull) as refusal:
-        admission.try_acquire("b", 1, 31, now=1.0)
+        scene.enter("b", prompt=31)
     assert refusal.value.limit == LimitFact("queued_tokens", 100, 101, "server")
-    admission.note_started(first)
-    admission.note_started(first)
-    second = admission.try_acquire("b", 1, 100, now=2.0)
-    assert admission.statistics().queued_tokens == 100
-    assert admission.statistics().oldest_unstarted_at == 2.0
-    admission.release(second)
-    admission.note_started(second)
-    assert admission.statistics().queued_tokens == 0
-    assert admission.statistics().oldest_unstarted_at is None
+    scene.start("a", "a")
+    scene.enter("b", prompt=100)
+    assert scene.gate.statistics().queued_tokens == 100
+    scene.leave("b")
+    scene.start("b")
+    assert scene.gate.statistics().queued_tokens == 0
 
 
 def test_what_is_too_large_for_a_bound_enters_alone_so_that_a_retry_can_help() -> None:
-    admission = controller()
-    small = admission.try_acquire("small", 1, 1, now=0.0)
-    for num_choices, num_prompt_tokens in ((6, 1), (1, 101)):
+    scene = GateScene(LIMITS)
+    scene.enter("small")
+    for choices, prompt in ((6, 1), (1, 101)):
         with pytest.raises(QueueFull):
-            admission.try_acquire("large", num_choices, num_prompt_tokens, now=1.0)
-    admission.release(small)
-    large = admission.try_acquire("large", 6, 101, now=2.0)
+            scene.enter("large", choices=choices, prompt=prompt)
+    scene.leave("small")
+    scene.enter("large", choices=6, prompt=101)
     with pytest.raises(QueueFull):
-        admission.try_acquire("small", 1, 1, now=3.0)
-    admission.release(large)
-    admission.check_integrity()
+        scene.enter("small")
+    scene.leave("large")
+    scene.check_empty()
 
 
 def test_a_request_without_a_prompt_never_waits_for_tokens() -> None:
-    admission = controller()
-    admission.try_acquire("a", 1, 100, now=0.0)
+    scene = GateScene(LIMITS)
+    scene.enter("a", prompt=100)
     with pytest.raises(QueueFull):
-        admission.try_acquire("b", 1, 1, now=0.0)
-    admission.try_acquire("c", 1, 0, now=0.0)
+        scene.enter("b", prompt=1)
+    scene.enter("c", prompt=0)
 
 
-def test_nobody_enters_while_the_server_drains() -> None:  # LIFE-1
-    drain = Drain()
-    admission = AdmissionController(LIMITS, drain)
-    permit = admission.try_acquire("a", 1, 1, now=0.0)
-    drain.apply(DrainEvent.BEGIN)
+def test_a_wide_request_gets_in_as_soon_as_a_row_is_free() -> None:
+    scene = GateScene(AdmissionLimits(4, 100, 1000))
+    for i in range(5):
+        scene.enter(f"r{i}")
+    scene.enter("wide", choices=8)
+    scene.enter("behind")
+    scene.leave("r0")
+    assert scene.admitted[5:] == ["wide"]
+    assert scene.gate.statistics().num_sequences == 12
+    scene.leave("wide")
+    assert scene.admitted[6:] == ["behind"]
+
+
+def test_what_is_let_in_fits_the_cache_several_times_and_one_alone_always_does() -> None:
+    scene = GateScene(AdmissionLimits(8, 100, 1000, kv_overcommit=1.5))
+    scene.gate.observe(StepTotals(), 10, scene.now)
+    for name, blocks in (("a", 9), ("b", 6), ("c", 1), ("d", 1)):
+        scene.enter(name, blocks=blocks)
+    assert scene.admitted == ["a", "b"], "nothing passes one that does not fit"
+    scene.leave("b")
+    assert scene.admitted == ["a", "b", "c", "d"]
+    scene.leave("a", "c", "d")
+    scene.enter("huge", blocks=40)
+    scene.enter("e")
+    assert scene.admitted[4:] == ["huge"]
+    scene.leave("huge")
+    assert scene.admitted[5:] == ["e"]
+
+
+def test_who_waits_for_blocks_counts_as_waiting_though_rows_are_free() -> None:
+    scene = GateScene(AdmissionLimits(8, 1, 1000, kv_overcommit=1))
+    scene.gate.observe(StepTotals(), 10, scene.now)
+    scene.enter("a", blocks=10)
+    scene.enter("b", blocks=10)
+    with pytest.raises(QueueFull) as refusal:
+        scene.enter("c", blocks=10)
+    assert refusal.value.limit == LimitFact("queue_depth", 1, 2, "server")
+
+
+def test_nobody_enters_while_the_server_drains_and_who_waits_already_stays() -> None:  # LIFE-1
+    scene = GateScene(ONE_ROW)
+    scene.enter("a")
+    scene.enter("waits")
+    scene.drain.apply(DrainEvent.BEGIN)
     with pytest.raises(ServerDraining) as refusal:
-        admission.try_acquire("b", 1, 1, now=1.0)
+        scene.enter("b")
     assert 1 <= refusal.value.retry_after_s <= 120
-    assert admission.num_live == 1
-    assert admission.release(permit)
-    assert admission.num_live == 0
+    assert scene.gate.num_live == 2
+    scene.leave("a")
+    assert scene.admitted == ["a", "waits"]
+    scene.leave("waits")
+    scene.check_empty()
 
 
-def test_a_repeated_release_changes_nothing_and_is_counted() -> None:
-    admission = controller()
-    permit = admission.try_acquire("a", 2, 5, now=0.0)
-    assert [admission.release(permit) for _ in range(3)] == [True, False, False]
-    again = admission.try_acquire("a", 2, 5, now=1.0)
-    assert not admission.release(permit)
-    statistics = admission.statistics()
-    assert (statistics.num_sequences, statistics.num_released, statistics.num_repeated_releases) == (2, 1, 3)
-    assert admission.release(again)
+def test_waiting_has_its_own_deadline_counted_from_entry() -> None:  # OVL-4
+    scene = GateScene(AdmissionLimits(1, 100, 1000, queue_deadline_ms=30_000))
+    scene.enter("a")
+    scene.advance(100.0)
+    scene.enter("b")
+    scene.advance(10.0)
+    scene.enter("c")
+    scene.advance(19.999)
+    assert scene.refused == {}
+    scene.advance(0.001)
+    error = scene.refused["b"]
+    assert isinstance(error, NoCapacity)
+    assert error.limit == LimitFact("queue_deadline_ms", 30_000, 30_000, "server")
+    assert 1 <= error.retry_after_s <= 120
+    assert list(scene.refused) == ["b"]
+    scene.leave("a")
+    assert scene.admitted == ["a", "c"], "in the engine the queue's deadline is over"
+    scene.advance(100.0)
+    assert list(scene.refused) == ["b"]
+    assert scene.gate.statistics().refusals == {"no_capacity": 1}
 
 
-@pytest.mark.parametrize(("num_choices", "num_prompt_tokens"), [(0, 1), (1, -1)])
-def test_a_senseless_request_is_our_fault(num_choices: int, num_prompt_tokens: int) -> None:
+DEADLINES = [({"finish_in": 0.5}, 0.5), ({"first_token_in": 0.3, "finish_in": 5.0}, 0.3), ({"finish_in": 0.0}, None)]
+
+
+@pytest.mark.parametrize(("deadlines", "gone_after"), DEADLINES)
+def test_a_request_whose_time_is_over_leaves_the_queue(  # OVL-3
+    deadlines: dict[str, float], gone_after: float | None
+) -> None:
+    scene = GateScene(ONE_ROW)
+    scene.enter("a")
+    if gone_after is None:
+        with pytest.raises(DeadlineExceeded):
+            scene.enter("late", **deadlines)  # type: ignore[arg-type]
+        assert scene.gate.statistics().refusals == {"deadline_exceeded": 1}
+        return
+    scene.enter("late", **deadlines)  # type: ignore[arg-type]
+    scene.advance(gone_after - 0.001)
+    assert scene.refused == {}
+    scene.advance(0.002)
+    assert isinstance(scene.refused["late"], DeadlineExceeded)
+    assert scene.gate.statistics().refusals == {"deadline_exceeded": 1}
+    scene.leave("a")
+    assert scene.admitted == ["a"]
+    scene.check_empty()
+
+
+def test_a_rate_is_checked_first_reserved_last_and_settled_at_the_end() -> None:  # RL-1
+    scene = GateScene(AdmissionLimits(1, 1, 10_000, queue_deadline_ms=1000))
+    quotas = Quotas(requests_per_minute=3, tokens_per_minute=100)
+    scene.enter("a", key="k", prompt=10, output=40, quotas=quotas)
+    assert scene.rates["a"] == RateFacts(3, 2, 60.0, 100, 50, 60.0)
+    scene.enter("waits", key="k", prompt=10, output=30, quotas=quotas)
+    with pytest.raises(QueueFull):
+        scene.enter("full", key="k", quotas=quotas)
+    scene.advance(1.0)
+    assert isinstance(scene.refused["waits"], NoCapacity), "what the server takes back costs nothing"
+    scene.leave("a", num_tokens=20)
+    scene.enter("b", key="k", prompt=10, output=69, quotas=quotas)
+    assert scene.rates["b"] == RateFacts(3, 1, 59.0, 100, 1, 59.0)
+    scene.leave("b", num_tokens=79)
+    scene.enter("c", key="k", prompt=1, output=5, quotas=quotas)
+    with pytest.raises(RateLimited) as refusal:
+        scene.enter("d", key="k", quotas=quotas)
+    assert refusal.value.limit == LimitFact("requests_per_minute", 3, 4, "key")
+    scene.enter("other", key="l", quotas=quotas)
+    assert scene.gate.statistics().refusals == {"queue_depth": 1, "no_capacity": 1, "requests_per_minute": 1}
+
+
+def test_a_client_that_leaves_the_queue_gives_its_tokens_back_but_has_asked() -> None:
+    scene = GateScene(ONE_ROW)
+    quotas = Quotas(requests_per_minute=2, tokens_per_minute=100)
+    scene.enter("a")
+    scene.enter("waits", key="k", prompt=10, output=80, quotas=quotas)
+    scene.leave("waits")
+    assert scene.gate.statistics().num_withdrawn == 1
+    scene.enter("again", key="k", prompt=10, output=80, quotas=quotas)
+    with pytest.raises(RateLimited):
+        scene.enter("more", key="k", quotas=quotas)
+
+
+def test_a_repeated_leave_changes_nothing() -> None:
+    scene = GateScene(LIMITS)
+    scene.enter("a", choices=2, prompt=5)
+    assert [scene.gate.leave("a", 0, scene.now) for _ in range(3)] == [True, False, False]
+    scene.check_empty()
+
+
+@pytest.mark.parametrize("sizes", [{"choices": 0}, {"prompt": -1}, {"blocks": -1}, {"output": -1}])
+def test_a_senseless_request_is_our_fault(sizes: dict[str, int]) -> None:
     with pytest.raises(InternalError):
-        controller().try_acquire("a", num_choices, num_prompt_tokens, now=0.0)
+        GateScene(LIMITS).enter("a", **sizes)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("limits", [(0, 1, 1), (1, -1, 1), (1, 0, 0)])
+def test_nobody_enters_twice() -> None:
+    scene = GateScene(ONE_ROW)
+    for name in ("in the engine", "waits"):
+        scene.enter(name)
+    for name in ("in the engine", "waits"):
+        with pytest.raises(InternalError):
+            scene.enter(name)
+
+
+@pytest.mark.parametrize("limits", [(0, 1, 1), (1, -1, 1), (1, 0, 0), (1, 1, 1, 0), (1, 1, 1, 1, 0.5)])
 def test_limits_out_of_range_are_refused(limits: tuple[int, int, int]) -> None:
     with pytest.raises(ValueError, match="out of range"):
         AdmissionLimits(*limits)
-
-
-class Permits(RuleBasedStateMachine):
-    """Any order of entering, starting and leaving, against a list of what is live."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.admission = controller()
-        self.live: list[Permit] = []
-        self.started: set[int] = set()
-        self.gone: list[Permit] = []
-        self.num_refused = 0
-
-    def waiting_tokens(self) -> int:
-        return sum(permit.num_prompt_tokens for permit in self.live if permit.number not in self.started)
-
-    @rule(num_choices=st.integers(1, 8), num_prompt_tokens=st.integers(0, 150))
-    def enter(self, num_choices: int, num_prompt_tokens: int) -> None:
-        num_sequences = sum(permit.num_choices for permit in self.live)
-        tokens = self.waiting_tokens()
-        fits = (num_sequences == 0 or num_sequences + num_choices <= 5) and (
-            tokens == 0 or tokens + num_prompt_tokens <= 100
-        )
-        try:
-            self.live.append(self.admission.try_acquire("r", num_choices, num_prompt_tokens, now=0.0))
-        except QueueFull:
-            self.num_refused += 1
-            assert not fits
-        else:
-            assert fits
-
-    @rule(data=st.data())
-    def start(self, data: st.DataObject) -> None:
-        if self.live or self.gone:
-            permit = data.draw(st.sampled_from(self.live + self.gone))
-            self.admission.note_started(permit)
-            self.started.add(permit.number)
-
-    @rule(data=st.data())
-    def leave(self, data: st.DataObject) -> None:
-        if self.live:
-            permit = self.live.pop(data.draw(st.integers(0, len(self.live) - 1)))
-            assert self.admission.release(permit)
-            self.gone.append(permit)
-
-    @rule(data=st.data())
-    def leave_again(self, data: st.DataObject) -> None:
-        if self.gone:
-            assert not self.admission.release(data.draw(st.sampled_from(self.gone)))
-
-    @invariant()
-    def permits_are_conserved(self) -> None:
-        self.admission.check_integrity()
-        statistics = self.admission.statistics()
-        assert statistics.num_requests == self.admission.num_live == len(self.live)
-        assert statistics.num_sequences == sum(permit.num_choices for permit in self.live)
-        assert statistics.queued_tokens == self.waiting_tokens()
-        assert statistics.num_acquired - statistics.num_released == len(self.live)
-        assert statistics.num_refused_depth + statistics.num_refused_tokens == self.num_refused
-
-    def teardown(self) -> None:
-        for permit in self.live:
-            self.admission.release(permit)
-        self.admission.check_integrity()
-        assert self.admission.statistics().num_sequences == 0
-        assert self.admission.statistics().queued_tokens == 0
-
-
-TestPermits = Permits.TestCase
-TestPermits.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

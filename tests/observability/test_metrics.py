@@ -1,5 +1,6 @@
 """MetricsObserver: facts in, families out; the catalog, the registry and the documentation agree."""
 
+import contextlib
 import re
 from pathlib import Path
 
@@ -7,8 +8,12 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tidegate.engine.gauges import EngineGauges, EngineStatus
+from tidegate.errors import QueueFull, RateLimited
 from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
+from tidegate.lifecycle.cost_model import CostModel
 from tidegate.lifecycle.drain import Drain
+from tidegate.lifecycle.principal import Quotas
+from tidegate.lifecycle.ticket import Ticket
 from tidegate.observability.catalog import CATALOG, Kind
 from tidegate.observability.exposition import render_metrics
 from tidegate.observability.metrics import BOUNDS, MetricsObserver
@@ -29,6 +34,11 @@ GAUGES = EngineGauges(
     num_cached_tokens=400,
     step_s=0.25,
     num_step_tokens=36,
+    prefill_steps_s=1.5,
+    num_prefill_steps=5,
+    num_mixed_steps=2,
+    decode_steps_s=0.5,
+    num_decode_steps=4,
 )
 
 
@@ -85,6 +95,10 @@ def test_the_engines_accounts_are_read_when_somebody_looks() -> None:
         "engine_decode_tokens_total": 600,
         "engine_last_step_seconds": 0.25,
         "engine_last_step_tokens": 36,
+        "engine_prefill_steps_total": 5,
+        "engine_prefill_step_seconds_total": 1.5,
+        "engine_decode_steps_total": 4,
+        "engine_decode_step_seconds_total": 0.5,
     }
     assert {name: found["tidegate_" + name] for name in expected} == expected
 
@@ -99,12 +113,39 @@ def test_counts_of_a_moment_read_zero_while_no_engine_is_ready_and_totals_stay()
 
 
 def test_admissions_accounts_are_read_too() -> None:
-    admission = AdmissionController(AdmissionLimits(4, 4, 100), Drain())
-    admission.try_acquire("a", 2, 30, now=0.0)
-    metrics = MetricsObserver(status, admission.statistics)
-    found = samples(metrics)
-    names = ("admission_requests", "admission_sequences", "admission_queued_tokens")
-    assert [found["tidegate_" + name] for name in names] == [1, 2, 30]
+    admission = AdmissionController(
+        AdmissionLimits(2, 3, 100), Drain(), declared=CostModel(prefill_base_s=0.5, prefill_token_s=0.0, step_s=0.25)
+    )
+    quotas = Quotas(concurrency=1)
+    admission.claim_slot("k", quotas, 0.0)
+    for name, num_choices in (("a", 2), ("b", 1), ("c", 1)):
+        admission.enter(Ticket(name, "", num_choices, 30, 1, 4, 0.0), 0.0)
+        admission.poll(0.0)
+    for num_choices in (1, 3):
+        with contextlib.suppress(QueueFull):
+            admission.enter(Ticket("d", "", num_choices, 30, 1, 4, 0.0), 0.0)
+    with contextlib.suppress(RateLimited):
+        admission.claim_slot("k", quotas, 0.0)
+    admission.note_started("a", 1.0)
+    admission.leave("c", 0, 1.0)
+    found = samples(MetricsObserver(status, admission.statistics))
+    expected = {
+        "requests": 2,
+        "sequences": 3,
+        "kv_blocks": 8,
+        "waiting_requests": 0,
+        "waiting_sequences": 0,
+        "queued_tokens": 30,
+        "key_slots": 1,
+        "withdrawals_total": 1,
+        "refusals_total{reason=queue_depth}": 1,
+        "refusals_total{reason=queued_tokens}": 1,
+        "refusals_total{reason=concurrency}": 1,
+        "predictions_total": 1,
+        "late_predictions_total": 1,
+        "prediction_error_seconds_total": 0.25,
+    }
+    assert {name: found["tidegate_admission_" + name] for name in expected} == expected
 
 
 OUTCOMES = [

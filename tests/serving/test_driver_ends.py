@@ -17,6 +17,7 @@ from tidegate.inference.request import InferenceRequest
 from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
 from tidegate.lifecycle.drain import Drain, DrainEvent
 from tidegate.lifecycle.events import Event
+from tidegate.lifecycle.ticket import Ticket
 from tidegate.observability.observer import NullObserver, RequestEnded
 from tidegate.serving.choice import ChoicePlan
 from tidegate.serving.driven_stream import DrivenStream
@@ -329,7 +330,8 @@ def test_a_batch_that_the_engine_takes_in_part_is_given_back_whole(num_taken: in
 def test_a_request_that_finds_no_place_is_refused_and_never_ended() -> None:
     async def scene() -> None:
         bench = Bench(max_sequences=1).build()
-        bench.admission.try_acquire("another", 1, 1, 0.0)
+        bench.admission.enter(Ticket("another", "", 1, 1, 1, 1, 0.0), 0.0)
+        bench.admission.poll(0.0)
         start_refused(bench, QueueFull)
         assert (bench.ledger.refused, bench.ledger.ended) == ([("/v1/x", 429, "queue_full")], [])
         assert (bench.settled, bench.engine.sinks) == ([bench.driver], {})

@@ -82,7 +82,7 @@ def test_an_empty_conversation_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(RESERVED_VARIABLES | {"__tick", "_x"}))
-def test_reserved_variables_are_refused_by_name(name: str) -> None:
+def test_reserved_variables_are_refused_by_name(name: str) -> None:  # SEC-7
     with pytest.raises(InvalidValue) as caught:
         rendered(CHATML, variables={name: 1})
     assert caught.value.param == f"chat_template_kwargs.{name}"

@@ -103,7 +103,7 @@ def test_no_match_begins_in_text_that_was_passed_through() -> None:
     assert [matcher.feed("xab"), matcher.match] == ["x", "ab"]
 
 
-def test_a_huge_stop_costs_nothing_until_the_text_resembles_it() -> None:
+def test_a_huge_stop_costs_nothing_until_the_text_resembles_it() -> None:  # SEC-26
     matcher = StopMatcher(("a" * 10_000_000,), include_match=False)
     assert matcher.feed("b" * 100) == "b" * 100
     assert matcher.feed("aaab") == "aaab"

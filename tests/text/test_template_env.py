@@ -98,7 +98,7 @@ UNSAFE = [
 
 
 @pytest.mark.parametrize("source", UNSAFE)
-def test_the_sandbox_holds(source: str) -> None:
+def test_the_sandbox_holds(source: str) -> None:  # SEC-8
     with pytest.raises(InvalidTemplateInput) as caught:
         render(source, m={"a": 1})
     assert caught.value.param == "messages"
@@ -119,7 +119,7 @@ ENDLESS = [
 
 
 @pytest.mark.parametrize("source", ENDLESS)
-def test_time_is_bounded_wherever_a_template_can_spend_it(source: str) -> None:
+def test_time_is_bounded_wherever_a_template_can_spend_it(source: str) -> None:  # SEC-7
     with pytest.raises(InvalidTemplateInput) as caught:
         render(source, now=ticking(), max_bytes=10**9, words=["a", "b"], many=[1] * 1_500)
     assert caught.value.limit is not None
@@ -154,7 +154,7 @@ HUGE = [
 
 
 @pytest.mark.parametrize("source", HUGE)
-def test_size_is_bounded_before_anything_is_built(source: str) -> None:
+def test_size_is_bounded_before_anything_is_built(source: str) -> None:  # SEC-7
     with pytest.raises(InvalidTemplateInput) as caught:
         render(source, max_bytes=10_000, n=10**9, long="a" * 9_000)
     assert caught.value.limit is not None
@@ -183,7 +183,7 @@ FAILING = [
 
 
 @pytest.mark.parametrize("source", FAILING)
-def test_what_fails_in_a_template_is_the_requests_fault_and_says_nothing_of_ours(source: str) -> None:
+def test_what_fails_in_a_template_is_the_requests_fault_and_says_nothing_of_ours(source: str) -> None:  # SEC-7
     with pytest.raises((InvalidTemplateInput, BrokenTemplate)) as caught:
         render(source)
     if isinstance(caught.value, InvalidTemplateInput):

@@ -41,7 +41,9 @@ TEXTS = st.lists(
 
 
 @given(pieces=st.lists(TEXTS.map("".join), max_size=4))
-def test_nothing_that_callers_wrote_becomes_a_control_token_however_it_is_put_together(pieces: list[str]) -> None:
+def test_nothing_that_callers_wrote_becomes_a_control_token_however_it_is_put_together(
+    pieces: list[str],
+) -> None:  # SEC-28
     prompt = take_marks("".join(map(GUARD.mark_text, pieces)))
     assert prompt.text == "".join(pieces)
     assert control_ids(prompt) == []

@@ -119,6 +119,7 @@ def cli() -> None:
     tidegate models                         the models on this machine
     tidegate config                         the settings that hold, and where each came from
     tidegate doctor                         what is missing on this machine, and what to do
+    tidegate openapi                        the OpenAPI document of the public routes
     """
 
 
@@ -187,6 +188,29 @@ def models() -> None:
     from tidegate.cli.models_command import print_models
 
     print_models()
+
+
+@cli.command()
+@click.option(
+    "--document",
+    type=click.Choice(["public", "contract"]),
+    default="public",
+    help="public: OpenAPI 3.1 of the public routes; contract: JSON Schema of GET /v1/contract (default public)",
+)
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), help="file to write; standard output if absent"
+)
+def openapi(document: str, output: Path | None) -> None:
+    """Print the OpenAPI 3.1 document of the public listener, or the JSON Schema of what GET /v1/contract answers.
+
+    Both are made from the types that the server decodes and encodes with; no server needs to run.
+    """
+    from tidegate.cli.openapi_command import write_document
+
+    try:
+        write_document(document, output)
+    except OSError as error:
+        raise click.ClickException(f"{output} cannot be written: {error.strerror}.") from None
 
 
 def main() -> None:

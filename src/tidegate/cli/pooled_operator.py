@@ -1,6 +1,8 @@
 """PooledView and PooledOperator: what an operator sees of several server processes, and does to them."""
 
 import json
+from collections.abc import Callable
+from dataclasses import asdict
 
 import msgspec
 
@@ -12,6 +14,7 @@ from tidegate.contract.admin_query import RequestFilter
 from tidegate.contract.codec import encode_json
 from tidegate.engines.local.client import LocalEngine
 from tidegate.errors import EngineUnavailable, ServeError
+from tidegate.lifecycle.admission_statistics import AdmissionStatistics
 from tidegate.observability.exposition import render_metrics
 from tidegate.observability.merged_metrics import MergedMetrics
 from tidegate.observability.metrics import MetricsObserver
@@ -19,15 +22,20 @@ from tidegate.serving.admin import LiveList, choose, describe_engine, find_obsta
 from tidegate.serving.reply import WholeReply
 from tidegate.serving.served_model import ServedModel
 
-_OWN_COUNTS = ("stale_outputs", "poison_suspects", "poison_refusals")
-"""Members of a worker's accounts that are not of its admission."""
-
 
 class PooledView:
     """Implements the admin port of the HTTP layer. `pool` is there once the server has started."""
 
-    def __init__(self, engine: LocalEngine, metrics: MetricsObserver, served: ServedModel, order: DrainOrder) -> None:
+    def __init__(
+        self,
+        engine: LocalEngine,
+        metrics: MetricsObserver,
+        served: ServedModel,
+        order: DrainOrder,
+        admission: Callable[[], AdmissionStatistics],
+    ) -> None:
         self.pool: WorkerPool | None = None
+        self._admission = admission
         self._engine = engine
         self._metrics = metrics
         self._served = served
@@ -44,8 +52,8 @@ class PooledView:
         for answer in await self._ask_all("accounts"):
             for name, value in json.loads(answer).items():
                 totals[name] = totals.get(name, 0) + value
-        own = {name: totals.pop(name, 0) for name in _OWN_COUNTS}
-        return encode_json({**describe_engine(self._engine.statistics(), self._served, totals), **own})
+        admission = asdict(self._admission())
+        return encode_json({**describe_engine(self._engine.statistics(), self._served, admission), **totals})
 
     async def metrics(self, accept: str) -> tuple[str, bytes]:
         texts = [answer.decode() for answer in await self._ask_all("metrics")]

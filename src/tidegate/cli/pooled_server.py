@@ -16,6 +16,7 @@ from tidegate.cli.pooled_operator import PooledOperator, PooledView
 from tidegate.cli.public_edge import tls_files
 from tidegate.cli.running_server import wait_first
 from tidegate.cli.settings import Settings
+from tidegate.cli.shared_gate import SharedGate
 from tidegate.cli.sockets import Sockets
 from tidegate.cli.wiring import build_admin_app, build_server, engine_options, supervisor_settings
 from tidegate.cli.worker_pool import WorkerPool
@@ -47,9 +48,11 @@ class PooledServer:
             engine_options(settings, loaded), supervisor_settings(settings), write_log=relay_to(logger)
         )
         self._pool: WorkerPool | None = None
-        metrics = MetricsObserver(self.supervisor.engine.statistics, None, __version__)
+        self._gate = SharedGate(settings, self.supervisor.engine, logger)
+        accounts = self._gate.statistics
+        metrics = MetricsObserver(self.supervisor.engine.statistics, accounts, __version__)
         self._acts = EngineActs(self.supervisor)
-        self._view = PooledView(self.supervisor.engine, metrics, loaded.served, self.order)
+        self._view = PooledView(self.supervisor.engine, metrics, loaded.served, self.order, accounts)
         operator = PooledOperator(self._view, self._acts, self.order)
         admin_app = build_admin_app(
             self._view, operator, settings, logger=logger, observer=metrics, authorise=open_admin_access(settings)
@@ -69,6 +72,7 @@ class PooledServer:
         if engine_socket is None:
             raise RuntimeError("the engine has no socket")
         self._pool = WorkerPool(self._settings, self._folder, engine_socket, self._socket.fileno(), self._logger)
+        await self._gate.start(self._pool.gate_socket)
         self._pool.start()
         self._view.pool = self._pool
         await self.admin.start()
@@ -91,11 +95,12 @@ class PooledServer:
         """Ends workers, listeners and the engine. Idempotent."""
         if self._pool is not None:
             await self._pool.aclose()
+        await self._gate.aclose()
         self._socket.close()
         await self.admin.stop()
         await self.supervisor.aclose()
         await self._acts.aclose()
-        for file in self._folder.glob("worker-*.sock"):
+        for file in self._folder.glob("*.sock"):
             file.unlink(missing_ok=True)
         if self._folder.exists():
             os.rmdir(self._folder)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
@@ -15,6 +16,7 @@ from tidegate.engines.local.client import LocalEngine
 from tidegate.errors import ServerDraining
 from tidegate.http.server import HttpServer
 from tidegate.lifecycle.drain import DrainEvent
+from tidegate.serving.remote_gate import RemoteGate
 
 _LAST_WORDS_S = 2.0
 """How long streams have to take their error event after the drain."""
@@ -31,14 +33,24 @@ class PublicServer:
         sock: socket.socket,
         logger: FilteringBoundLogger,
         order: DrainOrder | None = None,
+        gate_socket: Path | None = None,
     ) -> None:
+        """`gate_socket` is where another process decides who enters; None: this one does."""
         self.order = order or DrainOrder(settings.server)
-        self.parts: ServerParts = build_parts(settings, loaded, engine, logger)
+        self.parts: ServerParts = build_parts(settings, loaded, engine, logger, gate_socket)
         self.http: HttpServer = build_server(settings, self.parts.public_app, sock, tls=tls_files(settings))
 
     async def start(self) -> None:
         """Accepts connections; requests are refused until the engine is ready."""
+        if isinstance(self.parts.gate, RemoteGate):
+            self.parts.gate.start()
         await self.http.start()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a generating request would be taken now."""
+        gate = self.parts.gate
+        return self.parts.service.is_ready() and (not isinstance(gate, RemoteGate) or gate.is_connected)
 
     async def drain(self) -> None:
         """Refuses new requests, lets the running ones finish, and ends what is left with an error event.
@@ -64,5 +76,10 @@ class PublicServer:
     async def stop(self) -> None:
         """Closes the listener and its connections. Idempotent."""
         await self.http.stop()
+        gate = self.parts.gate
+        if isinstance(gate, RemoteGate):
+            await gate.aclose()
+        else:
+            gate.close()
         self.parts.service.close()
         self.parts.access.close()

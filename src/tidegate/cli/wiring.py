@@ -5,11 +5,13 @@ import logging
 import socket
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
 from tidegate import __version__
 from tidegate.cli.access import Access, open_access
+from tidegate.cli.described_settings import server_facts
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.settings import Settings, step_tokens
 from tidegate.cli.sockets import is_loopback
@@ -28,6 +30,7 @@ from tidegate.http.settings import HttpSettings
 from tidegate.http.settings import ServerSettings as HttpServerSettings
 from tidegate.http.tls import TlsFiles
 from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
+from tidegate.lifecycle.cost_model import ChunkRule
 from tidegate.lifecycle.drain import Drain, DrainState
 from tidegate.observability.access_log import AccessLog, Write
 from tidegate.observability.audit import AuditLog
@@ -40,6 +43,7 @@ from tidegate.observability.observer import EngineChanged, Observer
 from tidegate.serving.admin import AdminView
 from tidegate.serving.driver import Surroundings
 from tidegate.serving.local_gate import LocalGate
+from tidegate.serving.remote_gate import RemoteGate
 from tidegate.serving.service import Service, ServiceSettings
 from tidegate.system import SystemClock, entropy
 
@@ -52,7 +56,7 @@ class ServerParts:
 
     service: Service
     drain: Drain
-    admission: AdmissionController
+    gate: LocalGate | RemoteGate
     admin: AdminView
     observer: Observer
     public_app: AsgiApp
@@ -91,24 +95,37 @@ def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
 
 
 def build_parts(
-    settings: Settings, loaded: LoadedModel, engine: LocalEngine, logger: FilteringBoundLogger
+    settings: Settings,
+    loaded: LoadedModel,
+    engine: LocalEngine,
+    logger: FilteringBoundLogger,
+    gate_socket: Path | None = None,
 ) -> ServerParts:
-    """Builds the server around an engine. Raises AccessError when keys or the admin credential cannot be read."""
+    """Builds the server around an engine. Raises AccessError when keys or the admin credential cannot be read.
+
+    `gate_socket` is where another process decides who enters the engine; None: this one does.
+    """
     clock = SystemClock()
     drain = Drain()
-    limits = AdmissionLimits(
-        settings.engine.max_sequences, settings.admission.queue_depth, settings.admission.queued_tokens
-    )
-    admission = AdmissionController(limits, drain)
-    metrics = MetricsObserver(engine.statistics, admission.statistics, __version__)
+    gate = build_gate(settings, drain, engine) if gate_socket is None else RemoteGate(gate_socket, drain)
+    accounts = gate.statistics if isinstance(gate, LocalGate) else None
+    metrics = MetricsObserver(engine.statistics, accounts, __version__)
     observer = CompositeObserver([metrics, LogObserver(logger, has_access_log=settings.log.access)])
     _report_engine(engine, observer, drain)
     surroundings = Surroundings(
-        engine, LocalGate(admission, clock), drain, observer, clock, settings.server.unsent_bytes, on_fault=_log_fault
+        engine,
+        gate,
+        drain,
+        observer,
+        clock,
+        settings.server.unsent_bytes,
+        on_fault=_log_fault,
     )
-    service_settings = ServiceSettings(settings.server.status_hold_s, UnknownFieldPolicy(settings.api.unknown_fields))
+    service_settings = ServiceSettings(
+        settings.server.status_hold_s, UnknownFieldPolicy(settings.api.unknown_fields), server_facts(settings)
+    )
     service = Service(loaded.served, surroundings, service_settings, entropy)
-    admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept))
+    admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept), accounts)
     access = open_access(settings, clock)
     ports = AppPorts(
         observer=observer,
@@ -121,12 +138,27 @@ def build_parts(
     return ServerParts(
         service=service,
         drain=drain,
-        admission=admission,
+        gate=gate,
         admin=admin,
         observer=observer,
         public_app=make_public_app(service, settings=http, ports=ports),
         access=access,
     )
+
+
+def build_gate(settings: Settings, drain: Drain, source: LocalEngine) -> LocalGate:
+    """Returns what lets requests into the engine."""
+    engine, admission = settings.engine, settings.admission
+    limits = AdmissionLimits(
+        engine.max_sequences,
+        admission.queue_depth,
+        admission.queued_tokens,
+        admission.queue_deadline_ms,
+        admission.kv_overcommit,
+    )
+    chunks = ChunkRule(step_tokens(engine), engine.prefill_chunk_tokens)
+    controller = AdmissionController(limits, drain, chunks=chunks)
+    return LocalGate(controller, SystemClock(), source.statistics, on_fault=_log_fault)
 
 
 def _report_engine(engine: LocalEngine, observer: Observer, drain: Drain) -> None:

@@ -48,7 +48,9 @@ async def _serve(spec: WorkerSpec) -> int:
     engine = LocalEngine(asyncio.get_running_loop().call_exception_handler)
     link = EngineLink(engine, Path(spec.engine_socket))
     try:
-        server = PublicServer(spec.settings, loaded, engine, socket(fileno=spec.listener_fd), logger, order)
+        server = PublicServer(
+            spec.settings, loaded, engine, socket(fileno=spec.listener_fd), logger, order, Path(spec.gate_socket)
+        )
     except AccessError as error:
         logger.error("worker failed", reason=str(error))
         return EXIT_FAILED
@@ -83,7 +85,7 @@ def _answers(server: PublicServer) -> dict[str, Answer]:
         "drain": drain,
         "accounts": lambda _: encode_json(view.accounts()),
         "metrics": lambda _: view.expose("")[1],
-        "ready": lambda _: b"yes" if server.parts.service.is_ready() else b"no",
+        "ready": lambda _: b"yes" if server.is_ready else b"no",
     }
 
 

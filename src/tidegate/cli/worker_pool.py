@@ -95,17 +95,14 @@ class WorkerPool:
     def _control_socket(self, index: int) -> Path:
         return self._folder / f"worker-{index}.sock"
 
+    @property
+    def gate_socket(self) -> Path:
+        """Where workers ask for permits."""
+        return self._folder / "gate.sock"
+
     def _spec(self, index: int) -> WorkerSpec:
-        """A worker's share of the queue: the kernel spreads connections, so the bounds add up to the server's."""
-        num_workers = self._settings.server.workers
-        admission = self._settings.admission
-        share = msgspec.structs.replace(
-            admission,
-            queue_depth=-(-admission.queue_depth // num_workers),
-            queued_tokens=-(-admission.queued_tokens // num_workers),
-        )
-        settings = msgspec.structs.replace(self._settings, admission=share)
-        return WorkerSpec(settings, self._listener_fd, str(self._engine_socket), str(self._control_socket(index)))
+        control, gate = str(self._control_socket(index)), str(self.gate_socket)
+        return WorkerSpec(self._settings, self._listener_fd, str(self._engine_socket), control, gate)
 
     async def _keep_alive(self, index: int) -> None:
         policy = RestartPolicy(RestartSettings(max_failed_starts=None))

@@ -6,9 +6,10 @@ from tidegate.cli.settings import Settings
 
 
 class WorkerSpec(msgspec.Struct, frozen=True):
-    """`settings` are those of the server, with this worker's share of the queue."""
+    """`settings` are those of the server. Sockets are paths: of the engine, of this worker's control, of the gate."""
 
     settings: Settings
     listener_fd: int
     engine_socket: str
     control_socket: str
+    gate_socket: str

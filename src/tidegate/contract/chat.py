@@ -17,7 +17,9 @@ from tidegate.contract.usage import Usage
 
 
 class ChatRequest(GenerationRequest, frozen=True, kw_only=True):
-    """OpenAI's fields, then the extensions that concern chat only. Each has a row in `serving/request_rules.py`."""
+    """OpenAI's fields, then the extensions that concern chat only."""
+
+    # Each has a row in serving/request_rules.py.
 
     messages: Annotated[list[ChatMessage], Meta(min_length=1)]
     max_completion_tokens: PositiveCount | None = None

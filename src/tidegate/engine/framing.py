@@ -34,7 +34,11 @@ class LimitError(FramingError):
 
 def encode_frame(message: Command | Report) -> bytes:
     """Returns the message as one frame. Raises LimitError when it is too long."""
-    payload = _ENCODER.encode(message)
+    return frame(_ENCODER.encode(message))
+
+
+def frame(payload: bytes) -> bytes:
+    """Returns a payload with its length before it. Raises LimitError when it is too long."""
     if len(payload) > MAX_FRAME_BYTES:
         raise LimitError(len(payload), MAX_FRAME_BYTES)
     return len(payload).to_bytes(HEADER_BYTES, "little") + payload

@@ -6,7 +6,11 @@ from tidegate.inference.model_info import ModelInfo
 
 
 class EngineGauges(msgspec.Struct, frozen=True, array_like=True):
-    """Counts at the end of a step; counters run since the engine process started."""
+    """Counts at the end of a step; counters run since the engine process started.
+
+    The last five say where the time of all steps went: `prefill_steps_s` seconds in `num_prefill_steps` steps that
+    carried prompt tokens (`num_mixed_steps` of them decode rows as well), `decode_steps_s` in the others.
+    """
 
     num_waiting: int = 0
     num_running: int = 0
@@ -22,6 +26,11 @@ class EngineGauges(msgspec.Struct, frozen=True, array_like=True):
     num_cached_tokens: int = 0
     step_s: float = 0.0
     num_step_tokens: int = 0
+    prefill_steps_s: float = 0.0
+    num_prefill_steps: int = 0
+    num_mixed_steps: int = 0
+    decode_steps_s: float = 0.0
+    num_decode_steps: int = 0
 
 
 class EngineStatus(msgspec.Struct, frozen=True):

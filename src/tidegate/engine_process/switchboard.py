@@ -8,8 +8,6 @@ leaves behind is aborted. Does not know: sockets, frames, time (it is given), wh
 from dataclasses import dataclass
 from typing import Protocol
 
-import msgspec
-
 from tidegate.engine.framing import FramingError
 from tidegate.engine.gauges import EngineGauges
 from tidegate.engine.messages import (
@@ -25,6 +23,7 @@ from tidegate.engine.messages import (
     Report,
     StepOutputs,
 )
+from tidegate.engine_process.step_times import StepTimes
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.model_info import ModelInfo
 from tidegate.inference.output import TokenDelta
@@ -61,7 +60,7 @@ class Switchboard:
         self._epoch = epoch
         self._model = model
         self._live: dict[str, _Live] = {}
-        self._step_s = 0.0
+        self._times = StepTimes()
         self._heard: dict[int, EngineGauges | None] = {}
 
     @property
@@ -125,7 +124,7 @@ class Switchboard:
 
         A step without outputs concerns everybody: its gauges have moved.
         """
-        self._step_s = step_s
+        self._times.note(self._core.statistics(), step_s)
         parts: dict[int, list[TokenDelta]] = {}
         for delta in deltas:
             owner = self._settle(delta)
@@ -147,7 +146,7 @@ class Switchboard:
         return [(client, StepOutputs(self._epoch, [], gauges)) for client in stale]
 
     def _gauges(self) -> EngineGauges:
-        return msgspec.structs.replace(self._core.statistics(), step_s=self._step_s)
+        return self._times.add_to(self._core.statistics())
 
     def _settle(self, delta: TokenDelta) -> int | None:
         """Notes a choice's end; returns who owns the delta."""

@@ -35,6 +35,9 @@ def api_routes(service: Service, settings: HttpSettings, watch: StreamWatch) -> 
     async def show_model(exchange: Exchange) -> None:
         await write_whole(exchange, service.model(exchange.argument))
 
+    async def show_contract(exchange: Exchange) -> None:
+        await write_whole(exchange, service.contract(exchange.principal))
+
     async def tell_health(exchange: Exchange) -> None:
         if not service.is_ready():
             raise EngineUnavailable("The server is not ready.")
@@ -47,6 +50,7 @@ def api_routes(service: Service, settings: HttpSettings, watch: StreamWatch) -> 
         Route("POST", "/v1/detokenize", calling(service.detokenize)),
         Route("GET", "/v1/models", list_models),
         Route("GET", "/v1/models/{id}", show_model),
+        Route("GET", "/v1/contract", show_contract),
         Route("GET", "/healthz", tell_alive),
         Route("GET", "/health", tell_health),
     ]

@@ -4,6 +4,7 @@ from typing import Protocol
 
 from tidegate.contract.admin_query import RequestFilter
 from tidegate.errors import ServeError
+from tidegate.lifecycle.principal import Principal
 from tidegate.serving.call import Call
 from tidegate.serving.reply import Reply, WholeReply
 
@@ -27,6 +28,10 @@ class Service(Protocol):
 
     def model(self, model_id: str) -> WholeReply:
         """Raises ModelNotFound."""
+        ...
+
+    def contract(self, principal: Principal) -> WholeReply:
+        """What the server promises to whoever asks."""
         ...
 
     def is_ready(self) -> bool:

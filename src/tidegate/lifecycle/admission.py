@@ -1,174 +1,326 @@
-"""AdmissionController: who may enter, so that the engine is never asked for more than it can hold.
+"""AdmissionController: who may enter the engine, who waits, and who is told no.
 
-Decides by two sums over live permits, checked before the engine is touched (CONTRACT.md sections 3 and 12):
-sequences (every choice of every live request) up to `max_sequences` running and `queue_depth` waiting; prompt tokens
-of requests without any output yet up to `queued_tokens`. Being full is temporary: a request that is too large for a
-bound by itself enters when nothing else is counted under that bound, so that advice to retry is never a lie; what one
-request may ask for has limits of its own. While the server drains, nobody enters.
+Decides, for one request, in this order: its key's rates, the drain, the bounds of the queue, whether its first token
+can still come in time; then it waits for its turn (`fair_queue.py`), which may be now. `poll` says whose turn has come
+(`engine_load.py`) and who has waited for nothing: past the queue's own deadline, past its caller's, or with a first
+token that can no longer come in time (`forecast.py`). Being told no costs no block, no row and no word to the engine.
 
-Entering, being refused and leaving take constant time: shedding stays cheap under overload.
+- Bounds: sequences that wait, here or behind the engine's rows, up to `queue_depth`; prompt tokens of requests without
+  output, wherever they are, up to `queued_tokens`. Being full is temporary: what is too large for a bound by itself
+  enters when nothing else counts under that bound, so that advice to retry is never a lie; what one request may ask
+  for has limits of its own.
+- A drain lets nobody in, and leaves alone who waits already: they were accepted.
+- The veto (`deadline_watch.py`) runs at entry, and again whenever one that waits might have become late.
 
-Does not know: clients and their quotas, the order in which the engine runs what was let in, how long anything takes.
+Entering, leaving and polling take O(log n) in what waits, apart from a look at all deadlines (O(n log n), rare);
+being refused by a rate, the drain or a bound takes constant time, however long the queue is.
+
+Does not know: clients, the event loop, engines, retries (a retry is a request like any other).
 """
 
+from collections import Counter
 from dataclasses import dataclass
 
-from tidegate.errors import InternalError, LimitFact, QueueFull, ServerDraining
+from tidegate.errors import (
+    DeadlineExceeded,
+    DeadlineUnreachable,
+    InternalError,
+    LimitFact,
+    NoCapacity,
+    QueueFull,
+    RateFacts,
+    RateLimited,
+    ServeError,
+    ServerDraining,
+)
+from tidegate.lifecycle.admission_statistics import AdmissionStatistics
+from tidegate.lifecycle.cost_model import ChunkRule, CostModel, StepTotals
+from tidegate.lifecycle.deadline_watch import DeadlineWatch
 from tidegate.lifecycle.drain import Drain
+from tidegate.lifecycle.engine_load import EngineLoad, Permit
+from tidegate.lifecycle.forecast import Forecast
+from tidegate.lifecycle.principal import Quotas
+from tidegate.lifecycle.quota import KeyQuotas
+from tidegate.lifecycle.ticket import Ticket
+from tidegate.lifecycle.waiting_room import Waiter, WaitingRoom
 
 RETRY_AFTER_FULL_S = 1
+RETRY_AFTER_NO_CAPACITY_S = 5
+"""Who has waited for the whole queue deadline meets an overload that will not be over in a second."""
 RETRY_AFTER_DRAIN_S = 5
 """Long enough for a balancer to have noticed that this server goes away."""
+ON_TIME_S = 0.001
+"""A first token that comes this much later than predicted still counts as predicted."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionLimits:
-    """Bounds over the whole server; all are at least 1, except `queue_depth`, which may be 0."""
+    """Bounds over the whole server; all are at least 1, except `queue_depth`, which may be 0.
+
+    `kv_overcommit`: peak KV blocks of all that is in the engine, over the blocks that there are.
+    """
 
     max_sequences: int
     queue_depth: int
     queued_tokens: int
+    queue_deadline_ms: int = 30_000
+    kv_overcommit: float = 4.0
 
     def __post_init__(self) -> None:
-        if self.max_sequences < 1 or self.queue_depth < 0 or self.queued_tokens < 1:
+        least = min(self.max_sequences, self.queued_tokens, self.queue_deadline_ms, self.kv_overcommit)
+        if least < 1 or self.queue_depth < 0:
             raise ValueError(f"admission limits out of range: {self}")
 
 
 @dataclass(frozen=True, slots=True)
-class Permit:
-    """The right to be in the engine. Belongs to the controller that gave it; `number` is unique there."""
+class Grant:
+    """The request may enter the engine now. `rate` is what its key has left; None for a key without rates."""
 
-    number: int
-    request_id: str
-    num_choices: int
-    num_prompt_tokens: int
-    acquired_at: float
+    ticket_id: str
+    rate: RateFacts | None
 
 
 @dataclass(frozen=True, slots=True)
-class AdmissionStatistics:
-    """`num_requests`, `num_sequences`, `num_unstarted` and `queued_tokens` are of now; the rest are totals.
+class Refusal:
+    """A request that waited is told no, and holds nothing any more."""
 
-    `oldest_unstarted_at` is when the longest-waiting request was admitted; None when none waits for first output.
-    `num_repeated_releases` counts releases of permits that were not live: harmless, and always a fault of ours.
-    """
+    ticket_id: str
+    error: ServeError
 
-    num_requests: int
-    num_sequences: int
-    num_unstarted: int
-    queued_tokens: int
-    oldest_unstarted_at: float | None
-    num_acquired: int
-    num_released: int
-    num_repeated_releases: int
-    num_refused_depth: int
-    num_refused_tokens: int
-    num_refused_draining: int
+
+Decision = Grant | Refusal
 
 
 class AdmissionController:
-    """Gives out and takes back permits."""
+    """One server's gate. With `declared` costs nothing is learned; `chunks` is how the engine cuts long prompts."""
 
-    def __init__(self, limits: AdmissionLimits, drain: Drain) -> None:
+    def __init__(
+        self,
+        limits: AdmissionLimits,
+        drain: Drain,
+        *,
+        declared: CostModel | None = None,
+        chunks: ChunkRule | None = None,
+    ) -> None:
         self.limits = limits
         self._drain = drain
-        self._live: dict[int, Permit] = {}
-        self._unstarted: dict[int, Permit] = {}
-        self._num_sequences = 0
-        self._queued_tokens = 0
-        self._num_acquired = 0
-        self._num_released = 0
-        self._num_repeated_releases = 0
-        self._num_refused_depth = 0
-        self._num_refused_tokens = 0
-        self._num_refused_draining = 0
+        self._quotas = KeyQuotas()
+        self._room = WaitingRoom()
+        self._load = EngineLoad(limits.max_sequences)
+        self._forecast = Forecast(declared, chunks)
+        self._watch = DeadlineWatch(self._room, self._load, self._forecast)
+        self._num_entered = self._num_acquired = self._num_released = self._num_withdrawn = 0
+        self._num_refused_waiting = 0
+        self._refusals: Counter[str] = Counter()
+        self._num_predictions = self._num_late_predictions = 0
+        self._prediction_error_s = 0.0
 
     @property
     def num_live(self) -> int:
-        """How many requests hold a permit: a drain ends when it is 0."""
-        return len(self._live)
+        """How many requests wait or are in the engine."""
+        return len(self._room) + len(self._load.permits)
 
-    def try_acquire(self, request_id: str, num_choices: int, num_prompt_tokens: int, now: float) -> Permit:
-        """Lets a request in, at the instant `now` (seconds).
+    # ---- what happens ----
 
-        Raises ServerDraining, or QueueFull with `limit.name` `queue_depth` or `queued_tokens`; nothing is held then.
+    def claim_slot(self, key_id: str, quotas: Quotas, now: float) -> None:
+        """Counts one more request of a key with quotas. Raises RateLimited (`concurrency`); nothing is held then."""
+        try:
+            self._quotas.claim_slot(key_id, quotas, now)
+        except RateLimited as error:
+            self._count_refusal(error)
+            raise
+
+    def release_slot(self, key_id: str) -> None:
+        """Gives one slot back, once."""
+        self._quotas.release_slot(key_id)
+
+    def enter(self, ticket: Ticket, now: float) -> None:
+        """Gives a request a place in the queue; the next `poll` may let it in.
+
+        Raises RateLimited, ServerDraining, QueueFull, DeadlineExceeded or DeadlineUnreachable; nothing is held then.
         """
-        if num_choices < 1 or num_prompt_tokens < 0:
-            raise InternalError(f"a request of {num_choices} choices and {num_prompt_tokens} prompt tokens")
-        if not self._drain.is_accepting:
-            self._num_refused_draining += 1
-            raise ServerDraining("The server is shutting down.", retry_after_s=RETRY_AFTER_DRAIN_S)
-        self._check_depth(num_choices)
-        self._check_tokens(num_prompt_tokens)
-        self._num_acquired += 1
-        permit = Permit(self._num_acquired, request_id, num_choices, num_prompt_tokens, now)
-        self._live[permit.number] = permit
-        self._unstarted[permit.number] = permit
-        self._num_sequences += num_choices
-        self._queued_tokens += num_prompt_tokens
-        return permit
+        if ticket.num_choices < 1 or min(ticket.num_prompt_tokens, ticket.num_output_tokens, ticket.num_blocks) < 0:
+            raise InternalError(f"a senseless request: {ticket}")
+        if ticket.ticket_id in self._room or ticket.ticket_id in self._load.permits:
+            raise InternalError(f"ticket {ticket.ticket_id} enters twice")
+        try:
+            self._quotas.check(ticket.key_id, ticket.quotas, now)
+            if not self._drain.is_accepting:
+                raise ServerDraining("The server is shutting down.", retry_after_s=RETRY_AFTER_DRAIN_S)
+            self._check_depth(ticket)
+            self._check_tokens(ticket)
+            self._place(ticket, now)
+        except InternalError:
+            raise
+        except ServeError as error:
+            self._count_refusal(error)
+            raise
+        self._num_entered += 1
 
-    def _check_depth(self, num_choices: int) -> None:
-        num_waiting = self._num_sequences + num_choices - self.limits.max_sequences
-        if num_waiting > self.limits.queue_depth and self._num_sequences:
-            self._num_refused_depth += 1
+    def note_started(self, ticket_id: str, now: float) -> None:
+        """Records the request's first output. Idempotent, harmless after the end."""
+        permit = self._load.note_started(ticket_id, now)
+        if permit is None:
+            return
+        if self._load.num_started == 1:
+            self._watch.note_learned(now)
+        if permit.predicted_at is not None:
+            self._num_predictions += 1
+            self._num_late_predictions += now > permit.predicted_at + ON_TIME_S
+            self._prediction_error_s += abs(now - permit.predicted_at)
+
+    def leave(self, ticket_id: str, num_tokens: int, now: float) -> bool:
+        """Takes back a permit or a place; says whether there was one. `num_tokens` were used, prompt and output."""
+        permit = self._load.release(ticket_id, now)
+        if permit is not None:
+            self._num_released += 1
+            if permit.started_at is not None:
+                self._forecast.row_times.observe(now - permit.started_at)
+            if permit.reservation is not None:
+                self._quotas.settle(permit.reservation, permit.ticket.quotas, num_tokens, now)
+            return True
+        waiter = self._room.remove(ticket_id)
+        if waiter is None:
+            return False
+        self._num_withdrawn += 1
+        if waiter.reservation is not None:
+            self._quotas.settle(waiter.reservation, waiter.ticket.quotas, num_tokens, now)
+        return True
+
+    def observe(self, totals: StepTotals, num_blocks: int | None, now: float) -> None:
+        """Takes what the engine says of itself: what it has done, and how many KV blocks it has (None: not known)."""
+        self._load.capacity_blocks = None if num_blocks is None else num_blocks * self.limits.kv_overcommit
+        if self._forecast.observe(totals):
+            self._watch.note_learned(now)
+
+    # ---- what follows ----
+
+    def poll(self, now: float) -> list[Decision]:
+        """Returns, once each, who may enter and who waits no longer. Call it after every call above, and when woken."""
+        decisions: list[Decision] = [
+            self._refuse(waiter, self._why_overdue(waiter, now), now) for waiter in self._room.overdue(now)
+        ]
+        for hopeless, error in self._watch.find_lost(now):
+            lost = self._room.remove(hopeless.ticket_id)
+            assert lost is not None
+            decisions.append(self._refuse(lost, error, now))
+        while (ticket := self._room.first()) is not None and self._load.has_room(ticket):
+            waiter = self._room.pop()
+            self._load.acquire(Permit(ticket, now, waiter.reservation, waiter.predicted_at))
+            self._num_acquired += 1
+            decisions.append(Grant(ticket.ticket_id, self._quotas.facts(ticket.key_id, ticket.quotas, now)))
+        return decisions
+
+    def next_wake_at(self) -> float | None:
+        """Returns when to `poll` if nothing happens until then; None for never."""
+        if not len(self._room):
+            return None
+        wakes = (self._room.next_due_at(), self._watch.wake_at)
+        return min(wake for wake in wakes if wake is not None)
+
+    def statistics(self) -> AdmissionStatistics:
+        """Returns a snapshot."""
+        load, room = self._load, self._room
+        return AdmissionStatistics(
+            num_requests=len(load.permits),
+            num_sequences=load.num_sequences,
+            num_blocks=load.num_blocks,
+            num_waiting=len(room),
+            num_waiting_sequences=room.num_sequences,
+            num_unstarted=len(room) + len(load.unstarted),
+            queued_tokens=room.num_tokens + load.num_unstarted_tokens,
+            oldest_waiting_at=room.oldest_at,
+            num_slots=self._quotas.num_slots,
+            num_keys=self._quotas.num_keys,
+            num_entered=self._num_entered,
+            num_acquired=self._num_acquired,
+            num_released=self._num_released,
+            num_withdrawn=self._num_withdrawn,
+            refusals=dict(self._refusals),
+            num_predictions=self._num_predictions,
+            num_late_predictions=self._num_late_predictions,
+            prediction_error_s=self._prediction_error_s,
+        )
+
+    def check_integrity(self) -> None:
+        """Raises InternalError unless all sums equal what they stand for. Linear in live requests."""
+        self._load.check_integrity()
+        self._room.check_integrity()
+        num_gone = self._num_acquired + self._num_withdrawn + self._num_refused_waiting
+        if self._num_entered != num_gone + len(self._room):
+            raise InternalError(f"{self._num_entered} entered, {num_gone} went on, {len(self._room)} wait")
+        if self._num_acquired - self._num_released != len(self._load.permits):
+            raise InternalError(f"{self._num_acquired} acquired, {self._num_released} released")
+        if not self.num_live and self._quotas.num_reservations:
+            raise InternalError(f"{self._quotas.num_reservations} reservations of requests that have gone")
+
+    # ---- entering ----
+
+    def _check_depth(self, ticket: Ticket) -> None:
+        num_live = self._load.num_sequences + self._room.num_sequences
+        num_waiting = num_live + ticket.num_choices - self.limits.max_sequences
+        if len(self._room) or not self._load.has_room(ticket):
+            num_waiting = max(num_waiting, self._room.num_sequences + ticket.num_choices)
+        if num_waiting > self.limits.queue_depth and num_live:
             raise QueueFull(
                 "The queue is full: too many sequences are waiting.",
                 retry_after_s=RETRY_AFTER_FULL_S,
                 limit=LimitFact("queue_depth", self.limits.queue_depth, num_waiting, "server"),
             )
 
-    def _check_tokens(self, num_prompt_tokens: int) -> None:
-        queued_tokens = self._queued_tokens + num_prompt_tokens
-        if queued_tokens > self.limits.queued_tokens and self._queued_tokens:
-            self._num_refused_tokens += 1
+    def _check_tokens(self, ticket: Ticket) -> None:
+        num_before = self._room.num_tokens + self._load.num_unstarted_tokens
+        queued_tokens = num_before + ticket.num_prompt_tokens
+        if queued_tokens > self.limits.queued_tokens and num_before:
             raise QueueFull(
                 "The queue is full: too many prompt tokens are waiting.",
                 retry_after_s=RETRY_AFTER_FULL_S,
                 limit=LimitFact("queued_tokens", self.limits.queued_tokens, queued_tokens, "server"),
             )
 
-    def note_started(self, permit: Permit) -> None:
-        """Records the request's first output: its prompt no longer waits. Idempotent, harmless after release."""
-        if self._unstarted.pop(permit.number, None) is not None:
-            self._queued_tokens -= permit.num_prompt_tokens
+    def _place(self, ticket: Ticket, now: float) -> None:
+        waiter = Waiter(ticket, now, now + self.limits.queue_deadline_ms / 1000)
+        must_start_by = ticket.must_start_by
+        if must_start_by is not None and now >= must_start_by:
+            raise DeadlineExceeded("The caller's time was over before the request could start.")
+        self._room.add(waiter)
+        try:
+            self._watch.foretell(waiter, now)
+        except DeadlineUnreachable:
+            self._room.remove(ticket.ticket_id)
+            raise
+        waiter.reservation = self._quotas.reserve(ticket.key_id, ticket.quotas, ticket.num_tokens, now)
 
-    def release(self, permit: Permit) -> bool:
-        """Takes a permit back; says whether it was live. A repeated release changes nothing and is counted."""
-        if self._live.pop(permit.number, None) is None:
-            self._num_repeated_releases += 1
-            return False
-        self.note_started(permit)
-        self._num_sequences -= permit.num_choices
-        self._num_released += 1
-        return True
+    # ---- waiting for nothing ----
 
-    def statistics(self) -> AdmissionStatistics:
-        """Returns a snapshot."""
-        oldest = next(iter(self._unstarted.values()), None)
-        return AdmissionStatistics(
-            num_requests=len(self._live),
-            num_sequences=self._num_sequences,
-            num_unstarted=len(self._unstarted),
-            queued_tokens=self._queued_tokens,
-            oldest_unstarted_at=None if oldest is None else oldest.acquired_at,
-            num_acquired=self._num_acquired,
-            num_released=self._num_released,
-            num_repeated_releases=self._num_repeated_releases,
-            num_refused_depth=self._num_refused_depth,
-            num_refused_tokens=self._num_refused_tokens,
-            num_refused_draining=self._num_refused_draining,
+    def _why_overdue(self, waiter: Waiter, now: float) -> ServeError:
+        must_start_by = waiter.ticket.must_start_by
+        if must_start_by is not None and must_start_by <= now:
+            return DeadlineExceeded("The caller's time was over before the request could start.")
+        return NoCapacity(
+            "The request has waited for as long as it may, and there was no room.",
+            retry_after_s=RETRY_AFTER_NO_CAPACITY_S,
+            limit=LimitFact(
+                "queue_deadline_ms", self.limits.queue_deadline_ms, round((now - waiter.entered_at) * 1000), "server"
+            ),
         )
 
-    def check_integrity(self) -> None:
-        """Raises InternalError unless the sums equal what the live permits add up to. Linear in live requests."""
-        num_sequences = sum(permit.num_choices for permit in self._live.values())
-        queued_tokens = sum(permit.num_prompt_tokens for permit in self._unstarted.values())
-        if num_sequences != self._num_sequences:
-            raise InternalError(f"{self._num_sequences} sequences counted, permits hold {num_sequences}")
-        if queued_tokens != self._queued_tokens:
-            raise InternalError(f"{self._queued_tokens} queued tokens counted, permits hold {queued_tokens}")
-        if not self._unstarted.keys() <= self._live.keys():
-            raise InternalError("a released permit still counts as waiting")
-        if self._num_acquired - self._num_released != len(self._live):
-            raise InternalError(f"{self._num_acquired} acquired, {self._num_released} released, {len(self._live)} live")
+    def _refuse(self, waiter: Waiter, error: ServeError, now: float) -> Refusal:
+        """The waiter has been taken out of the room."""
+        self._num_refused_waiting += 1
+        self._count_refusal(error)
+        if waiter.reservation is not None:
+            self._quotas.cancel(waiter.reservation, waiter.ticket.quotas, now)
+        return Refusal(waiter.ticket.ticket_id, error)
+
+    def _count_refusal(self, error: ServeError) -> None:
+        self._refusals[_REASONS.get(type(error)) or (error.limit.name if error.limit is not None else "other")] += 1
+
+
+_REASONS: dict[type[ServeError], str] = {
+    NoCapacity: "no_capacity",
+    DeadlineExceeded: "deadline_exceeded",
+    DeadlineUnreachable: "deadline_unreachable",
+    ServerDraining: "server_draining",
+}
+"""Limits are counted under their names."""

@@ -25,3 +25,15 @@ class Ticket:
     first_token_by: float | None = None
     finish_by: float | None = None
     quotas: Quotas = field(default_factory=Quotas)
+
+    @property
+    def num_tokens(self) -> int:
+        """What the request takes from a token quota until it is known what it used."""
+        return self.num_prompt_tokens + self.num_output_tokens
+
+    @property
+    def must_start_by(self) -> float | None:
+        """The instant after which a first token comes too late: an answer cannot end before it begins."""
+        if self.first_token_by is None or self.finish_by is None:
+            return self.finish_by if self.first_token_by is None else self.first_token_by
+        return min(self.first_token_by, self.finish_by)

@@ -58,12 +58,25 @@ ENGINE: tuple[Metric, ...] = (
     _metric("engine_decode_tokens", _COUNTER, "Tokens generated, delivered or not."),
     _metric("engine_last_step_seconds", _GAUGE, "Duration of the engine's latest step."),
     _metric("engine_last_step_tokens", _GAUGE, "Tokens computed in the engine's latest step."),
+    _metric("engine_prefill_steps", _COUNTER, "Steps that carried prompt tokens."),
+    _metric("engine_prefill_step_seconds", _COUNTER, "Time spent in steps that carried prompt tokens."),
+    _metric("engine_decode_steps", _COUNTER, "Steps of decode rows only."),
+    _metric("engine_decode_step_seconds", _COUNTER, "Time spent in steps of decode rows only."),
 )
 
 ADMISSION: tuple[Metric, ...] = (
     _metric("admission_requests", _GAUGE, "Requests that hold a permit."),
     _metric("admission_sequences", _GAUGE, "Sequences of the requests that hold a permit."),
+    _metric("admission_kv_blocks", _GAUGE, "Peak KV blocks of the requests that hold a permit."),
+    _metric("admission_waiting_requests", _GAUGE, "Requests that wait for a permit."),
+    _metric("admission_waiting_sequences", _GAUGE, "Sequences of the requests that wait for a permit."),
     _metric("admission_queued_tokens", _GAUGE, "Prompt tokens of requests without any output yet."),
+    _metric("admission_key_slots", _GAUGE, "Requests under way of keys with a limit of concurrency."),
+    _metric("admission_refusals", _COUNTER, "Requests that were refused a permit or a place, by reason.", "reason"),
+    _metric("admission_withdrawals", _COUNTER, "Requests whose client left while they waited for a permit."),
+    _metric("admission_predictions", _COUNTER, "First tokens that were predicted and came."),
+    _metric("admission_late_predictions", _COUNTER, "First tokens that came later than predicted."),
+    _metric("admission_prediction_error_seconds", _COUNTER, "Sum of how far off predicted first tokens were."),
 )
 
 REQUESTS: tuple[Metric, ...] = (

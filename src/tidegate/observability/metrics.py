@@ -181,6 +181,10 @@ def _engine_series(engine: EngineView, gauges: GaugesView) -> dict[str, Series]:
         "engine_decode_tokens": gauges.num_decode_tokens,
         "engine_last_step_seconds": up * gauges.step_s,
         "engine_last_step_tokens": up * gauges.num_step_tokens,
+        "engine_prefill_steps": gauges.num_prefill_steps,
+        "engine_prefill_step_seconds": gauges.prefill_steps_s,
+        "engine_decode_steps": gauges.num_decode_steps,
+        "engine_decode_step_seconds": gauges.decode_steps_s,
     }
     series: dict[str, Series] = {"tidegate_" + name: [((), float(value))] for name, value in single.items()}
     states = {"free": gauges.blocks_free, "cached": gauges.blocks_cached, "used": gauges.blocks_used}
@@ -189,8 +193,19 @@ def _engine_series(engine: EngineView, gauges: GaugesView) -> dict[str, Series]:
 
 
 def _admission_series(admission: AdmissionView) -> dict[str, Series]:
-    return {
-        "tidegate_admission_requests": [((), float(admission.num_requests))],
-        "tidegate_admission_sequences": [((), float(admission.num_sequences))],
-        "tidegate_admission_queued_tokens": [((), float(admission.queued_tokens))],
+    single: dict[str, float] = {
+        "requests": admission.num_requests,
+        "sequences": admission.num_sequences,
+        "kv_blocks": admission.num_blocks,
+        "waiting_requests": admission.num_waiting,
+        "waiting_sequences": admission.num_waiting_sequences,
+        "queued_tokens": admission.queued_tokens,
+        "key_slots": admission.num_slots,
+        "withdrawals": admission.num_withdrawn,
+        "predictions": admission.num_predictions,
+        "late_predictions": admission.num_late_predictions,
+        "prediction_error_seconds": admission.prediction_error_s,
     }
+    series: dict[str, Series] = {"tidegate_admission_" + name: [((), float(value))] for name, value in single.items()}
+    series["tidegate_admission_refusals"] = [((reason,), float(n)) for reason, n in admission.refusals.items()]
+    return series

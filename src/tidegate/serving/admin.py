@@ -9,6 +9,7 @@ from tidegate.contract.admin_query import EXACT, RequestFilter
 from tidegate.contract.codec import encode_json
 from tidegate.engine.gauges import EngineStatus
 from tidegate.errors import DeadlineExceeded, EngineUnavailable, ServeError, ServerDraining
+from tidegate.lifecycle.admission_statistics import AdmissionStatistics
 from tidegate.serving.driver import RequestDriver
 from tidegate.serving.served_model import ServedModel
 from tidegate.serving.service import Service
@@ -42,12 +43,19 @@ class LiveList(msgspec.Struct, frozen=True):
 
 
 class AdminView:
-    """Implements the admin port of the HTTP layer."""
+    """Implements the admin port of the HTTP layer. `admission` is None where another process decides who enters."""
 
-    def __init__(self, service: Service, now: Callable[[], float], metrics: MetricsSource) -> None:
+    def __init__(
+        self,
+        service: Service,
+        now: Callable[[], float],
+        metrics: MetricsSource,
+        admission: Callable[[], AdmissionStatistics] | None,
+    ) -> None:
         self._service = service
         self._now = now
         self._metrics = metrics
+        self._admission = admission
 
     def list_requests(self, wanted: RequestFilter) -> LiveList:
         """Returns the live requests that are wanted, oldest first."""
@@ -70,17 +78,11 @@ class AdminView:
     def accounts(self) -> dict[str, int]:
         """Returns the counts of this process that add up over several."""
         status = self._service.engine.statistics()
-        admission = {name: value for name, value in self.admission().items() if isinstance(value, int)}
         return {
-            **admission,
             "stale_outputs": status.num_stale_outputs,
             "poison_suspects": status.num_poison_suspects,
             "poison_refusals": status.num_poison_refusals,
         }
-
-    def admission(self) -> dict[str, object]:
-        """Returns the accounts of admission."""
-        return asdict(self._service.admission_statistics())
 
     def expose(self, accept: str) -> tuple[str, bytes]:
         """Returns content type and body of the metrics, in the format that an `Accept` header prefers."""
@@ -92,7 +94,8 @@ class AdminView:
 
     async def engine(self) -> bytes:
         status = self._service.engine.statistics()
-        return encode_json(describe_engine(status, self._service.served, self.admission()))
+        admission = {} if self._admission is None else asdict(self._admission())
+        return encode_json(describe_engine(status, self._service.served, admission))
 
     async def metrics(self, accept: str) -> tuple[str, bytes]:
         return self.expose(accept)

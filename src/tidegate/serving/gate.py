@@ -1,12 +1,12 @@
 """`Gate`: the port through which requests get into the engine: quotas, queue, permits.
 
-Whoever implements it decides for one server process (`local_gate.py`) or asks the one that decides for several.
+Whoever implements it decides (`local_gate.py`), or asks the one that decides for several server processes
+(`remote_gate.py`, `gate_server.py`).
 """
 
 from typing import Protocol
 
 from tidegate.errors import RateFacts, ServeError
-from tidegate.lifecycle.admission import AdmissionStatistics
 from tidegate.lifecycle.principal import Principal
 from tidegate.lifecycle.ticket import Ticket
 
@@ -48,8 +48,4 @@ class Gate(Protocol):
 
     def leave(self, ticket_id: str, num_tokens: int) -> None:
         """Gives back the permit, or the place in the queue; `num_tokens` were used, prompt and output. Idempotent."""
-        ...
-
-    def statistics(self) -> AdmissionStatistics:
-        """Returns a snapshot of the accounts."""
         ...

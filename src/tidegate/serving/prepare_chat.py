@@ -7,6 +7,7 @@ import msgspec
 
 from tidegate.contract.chat import ChatRequest
 from tidegate.contract.codec import decode_chat
+from tidegate.errors import InvalidTemplateInput
 from tidegate.serving.call import Call
 from tidegate.serving.message_rules import TemplatedRequest
 from tidegate.serving.prepare import Preparation, PromptSource, prepare_prompt
@@ -29,6 +30,8 @@ def prepare_chat(call: Call, preparation: Preparation) -> PreparedCall:
     if planned is not None:
         vocabulary = planned.vocabulary
         token_ids = list(planned.prompt_token_ids) if planned.prompt_token_ids is not None else token_ids
+    if not token_ids:
+        raise InvalidTemplateInput("the chat template leaves nothing for the model to read", param="messages")
     source = PromptSource(token_ids, vocabulary, context.request_id, context.priority)
     prompt = prepare_prompt(request, source, preparation, preparation.sampling(request), planned)
     counts = logprob_counts(request)

@@ -43,11 +43,15 @@ class Use(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FieldRule(Generic[R]):
-    """`check` raises InvalidRequest, `refuse` UnsupportedParameter. Both run only where the field is given."""
+    """`check` raises InvalidRequest, `refuse` UnsupportedParameter. Both run only where the field is given.
+
+    `reason` says why a field is not served.
+    """
 
     use: Use
     check: Callable[[R, RequestPolicy], None] | None = None
     refuse: Callable[[R], None] | None = None
+    reason: str | None = None
 
 
 def _unserved(param: str, reason: str) -> UnsupportedParameter:
@@ -71,7 +75,7 @@ def _not_served(field: str, reason: str, *, but: Callable[[Any], bool] | None = 
         if but is None or not but(getattr(request, field)):
             raise _unserved(field, reason)
 
-    return FieldRule(Use.NOT_SERVED, None, refuse)
+    return FieldRule(Use.NOT_SERVED, None, refuse, reason)
 
 
 def _check_choices(request: GenerationRequest, policy: RequestPolicy) -> None:
@@ -170,7 +174,10 @@ GENERATION_RULES: dict[str, FieldRule[GenerationRequest]] = {
     "return_token_ids": _acts(),
     "prompt_logprobs": _acts(None, _refuse_streamed_prompt_logprobs),
     "structured_outputs": FieldRule(
-        Use.NOT_SERVED, _check_structured_outputs, _not_served("structured_outputs", "not served yet").refuse
+        Use.NOT_SERVED,
+        _check_structured_outputs,
+        _not_served("structured_outputs", "not served yet").refuse,
+        "not served yet",
     ),
     "deadline_ms": _not_served("deadline_ms", "deadlines are not served yet"),
     "first_token_deadline_ms": _not_served("first_token_deadline_ms", "deadlines are not served yet"),
@@ -192,6 +199,7 @@ CHAT_RULES: dict[str, FieldRule[ChatRequest]] = {
         Use.NOT_SERVED,
         lambda request, policy: check_tools(request.tools or [], policy),
         _not_served("tools", "not served yet", but=lambda tools: not tools).refuse,
+        "not served yet",
     ),
     "tool_choice": _acts(
         lambda request, _policy: check_tool_choice(request.tool_choice or "none", request.tools or [])
@@ -232,11 +240,14 @@ COMPLETION_RULES: dict[str, FieldRule[CompletionRequest]] = {
     **GENERATION_RULES,
     "prompt": _acts(lambda request, policy: check_prompt_counts(request, policy.limits)),
     "max_tokens": _acts(_check_completion_max_tokens),
-    "best_of": FieldRule(Use.NOT_SERVED, None, _refuse_best_of),
+    "best_of": FieldRule(Use.NOT_SERVED, None, _refuse_best_of, "only the value of n is served"),
     "echo": _acts(),
     "logprobs": _acts(),
-    "suffix": FieldRule(Use.NOT_SERVED, None, _refuse_suffix),
+    "suffix": FieldRule(Use.NOT_SERVED, None, _refuse_suffix, "the served model does not fill in text before a suffix"),
 }
+
+LOST_INPUTS = ("audio_data", "image_data", "input_embeds", "multi_modal_data", "prompt_embeds", "video_data")
+"""Fields of other servers that bring input. Ignoring one would answer another question than the caller's."""
 
 REPLACED_FIELDS: dict[str, str] = {
     "ebnf": "structured_outputs",
@@ -277,5 +288,7 @@ def _apply(rules: dict[str, FieldRule[R]], request: R, policy: RequestPolicy) ->
 def check_replaced_fields(unknown: Iterable[str]) -> None:
     """Raises InvalidValue for the first unknown field that asks for something under another server's name."""
     for name in unknown:
+        if name in LOST_INPUTS:
+            raise InvalidValue(f"{name}: not a field of this server, which takes text and token ids only", param=name)
         if name in REPLACED_FIELDS:
             raise InvalidValue(f"{name}: not a field of this server; use {REPLACED_FIELDS[name]}", param=name)

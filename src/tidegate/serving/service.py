@@ -7,7 +7,7 @@ on a thread, so that a ten-megabyte prompt delays nobody's stream. A cancelled c
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tidegate.contract import headers
@@ -17,13 +17,14 @@ from tidegate.contract.model_list import Model, ModelList
 from tidegate.contract.unknown_fields import UnknownFieldPolicy, ignored_fields_header
 from tidegate.engine.port import Engine
 from tidegate.errors import EngineUnavailable, InternalError, ModelNotFound, ServeError
-from tidegate.lifecycle.admission import AdmissionStatistics
 from tidegate.lifecycle.events import Event
+from tidegate.lifecycle.principal import Principal
 from tidegate.lifecycle.states import Reply as ReplyState
 from tidegate.serving.call import Call
 from tidegate.serving.chat_writer import ChatAssembler, ChatWriter
 from tidegate.serving.chunk_head import ChunkHead, ReplyIdentity
 from tidegate.serving.completion_writer import CompletionAssembler, CompletionWriter
+from tidegate.serving.describe import describe_contract
 from tidegate.serving.driven_stream import DrivenStream, StreamWriter
 from tidegate.serving.driver import RequestDriver, Surroundings
 from tidegate.serving.ending import describe_gone
@@ -34,6 +35,7 @@ from tidegate.serving.prepared import PreparedCall
 from tidegate.serving.prompt_scores import prompt_logprobs
 from tidegate.serving.reply import Headers, Reply, WholeReply
 from tidegate.serving.served_model import ServedModel
+from tidegate.serving.server_facts import ServerFacts
 from tidegate.serving.token_routes import detokenize, tokenize
 
 _T = TypeVar("_T")
@@ -49,6 +51,7 @@ class ServiceSettings:
 
     status_hold_s: float = 10.0
     unknown_fields: UnknownFieldPolicy = UnknownFieldPolicy.REPORT
+    facts: ServerFacts = field(default_factory=ServerFacts)
 
 
 class Service:
@@ -86,9 +89,6 @@ class Service:
     def is_ready(self) -> bool:
         return self.is_accepting and self.engine.statistics().is_ready
 
-    def admission_statistics(self) -> AdmissionStatistics:
-        return self._around.gate.statistics()
-
     async def chat(self, call: Call) -> Reply:
         prepared = await self._prepare(call, prepare_chat)
         return await self._reply(prepared)
@@ -112,6 +112,13 @@ class Service:
         if model_id not in self.served.names:
             raise ModelNotFound(f"The model {model_id[:64]!r} does not exist.", param="model")
         return WholeReply(encode_json(self._card(model_id)))
+
+    def contract(self, principal: Principal) -> WholeReply:
+        """Says what this server promises to `principal`."""
+        info = self.engine.statistics().model
+        settings = self._settings
+        described = describe_contract(self.served, info, settings.facts, settings.unknown_fields, principal)
+        return WholeReply(encode_json(described), headers=self._headers(()))
 
     def expire_all(self, error: ServeError) -> None:
         """Ends every live request with `error`, because the server shuts down."""

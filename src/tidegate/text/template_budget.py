@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from math import ceil
 
 from tidegate.errors import InvalidTemplateInput, LimitFact
 
@@ -43,7 +44,7 @@ class RenderBudget:
             raise InvalidTemplateInput(
                 f"rendering the chat template took longer than {self._limits.max_ms} ms",
                 param="messages",
-                limit=LimitFact("template_ms", self._limits.max_ms, int(used_ms)),
+                limit=LimitFact("template_ms", self._limits.max_ms, ceil(used_ms)),
             )
         return ""
 

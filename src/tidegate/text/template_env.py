@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 
+import jinja2
 from jinja2 import TemplateSyntaxError, nodes
 from jinja2.exceptions import SecurityError, TemplateError, TemplateRuntimeError, UndefinedError
 from jinja2.ext import Extension
@@ -38,6 +39,8 @@ from tidegate.text.template_budget import (
 _MAX_PARTS = 100_000
 """The most groups or repetitions that a filter may be asked for, as with `range`."""
 _MAX_ERROR_CHARACTERS = 512
+LEAST_JINJA = (3, 1, 6)
+"""Templates can leave the sandbox of earlier versions (CVE-2025-27516, CVE-2024-56326, CVE-2024-56201)."""
 _SURROGATE_SAFE_ASCII = re.compile(r"[^\x00-\x7f\ud800-\udfff]")
 
 
@@ -61,6 +64,14 @@ class BrokenTemplate(Exception):
 
 class UnusableTemplate(BrokenTemplate):
     """A valid template that fails on every conversation it was tried with."""
+
+
+def check_sandbox(version: str) -> None:
+    """Raises BrokenTemplate for a version of Jinja whose sandbox does not hold."""
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+    if numbers < LEAST_JINJA:
+        least = ".".join(map(str, LEAST_JINJA))
+        raise BrokenTemplate(f"Jinja2 {version} is installed, and templates can leave its sandbox; {least} is needed")
 
 
 class _GenerationBlock(Extension):
@@ -256,6 +267,7 @@ class CompiledTemplate:
 
     def __init__(self, source: str, limits: RenderLimits) -> None:
         """Raises BrokenTemplate. `limits` bound the compilation, which may fold constants, as they bound renderings."""
+        check_sandbox(jinja2.__version__)
         token = CURRENT_BUDGET.set(RenderBudget(limits))
         try:
             tree = _ENVIRONMENT.parse(source)

@@ -1,0 +1,52 @@
+"""SharedGate: the one gate of a server with several processes, in the process that keeps the others alive."""
+
+import asyncio
+from pathlib import Path
+
+from structlog.typing import FilteringBoundLogger
+
+from tidegate.cli.settings import Settings
+from tidegate.cli.wiring import build_gate
+from tidegate.engines.local.client import LocalEngine
+from tidegate.lifecycle.admission_statistics import AdmissionStatistics
+from tidegate.lifecycle.drain import Drain
+from tidegate.serving.gate_server import GateServer
+
+LISTEN_INTERVAL_S = 0.1
+"""The engine tells its gauges to the processes whose requests it runs; this one has none, and asks."""
+
+
+class SharedGate:
+    """`start`, in the end `aclose`. Workers drain by themselves: this gate never does."""
+
+    def __init__(self, settings: Settings, engine: LocalEngine, logger: FilteringBoundLogger) -> None:
+        self._engine = engine
+        self._gate = build_gate(settings, Drain(), engine)
+        self._server = GateServer(self._gate, lambda reason: logger.error("gate connection", reason=reason))
+        self._task: asyncio.Task[None] | None = None
+
+    def statistics(self) -> AdmissionStatistics:
+        """Returns the accounts over all processes."""
+        return self._gate.statistics()
+
+    async def start(self, path: Path) -> None:
+        """Listens at `path`. Raises OSError."""
+        await self._server.start(path)
+        self._task = asyncio.create_task(self._listen(), name="gate gauges")
+
+    async def aclose(self) -> None:
+        """Hangs up. Idempotent."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        await self._server.aclose()
+        self._gate.close()
+
+    async def _listen(self) -> None:
+        num_asked = 0
+        while True:
+            await asyncio.sleep(LISTEN_INTERVAL_S)
+            if self._server.num_held:
+                num_asked += 1
+                self._engine.ping(num_asked)

@@ -1,0 +1,207 @@
+"""GET /v1/contract: what this server promises to whoever asks, in a form for programs (CONTRACT.md section 14).
+
+A value that is null does not bound, or is not known yet because the engine is starting. Members may be added in a later
+minor version of the contract; none goes away within a major one.
+"""
+
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+SCHEMA_ID = "urn:tidegate:contract:1.0"
+"""`$id` of the published schema, docs/contract.schema.json."""
+
+FieldUseName = Literal["acts", "no_effect", "not_served"]
+LimitUnit = Literal["bytes", "count", "depth", "milliseconds", "tokens"]
+RetryAdvice = Literal["never", "later", "if_nothing_sent"]
+LimitScope = Literal["request", "key", "server"]
+
+
+class FieldUse(Struct, frozen=True, kw_only=True):
+    """`acts`: changes the answer. `no_effect`: accepted, and nothing follows. `not_served`: accepted only with values
+    that ask for nothing, refused otherwise; `reason` says why.
+    """
+
+    use: FieldUseName
+    reason: str | UnsetType = UNSET
+
+
+class ServedEndpoint(Struct, frozen=True, kw_only=True):
+    """A route that takes a body, with every field of that body."""
+
+    method: str
+    path: str
+    streams: bool
+    fields: dict[str, FieldUse]
+
+
+class RevisionParts(Struct, frozen=True, kw_only=True):
+    """What the served revision is a digest of. A format or backend is null where none is in use."""
+
+    weights: str | None
+    tokenizer: str
+    chat_template: str
+    tool_format: str | None
+    reasoning_format: str | None
+    grammar_backend: str | None
+    engine: str | None
+
+
+class TokenCounts(Struct, frozen=True, kw_only=True):
+    """`exact`: usage and /v1/tokenize count with the served model's own tokenizer, and agree with each other."""
+
+    exact: bool
+    counted_by: Literal["served_tokenizer"] = "served_tokenizer"
+
+
+class DescribedModel(Struct, frozen=True, kw_only=True):
+    """One served model. `id` is the name that answers carry; `aliases` are the other names that requests may use."""
+
+    id: str
+    aliases: list[str]
+    revision: str | None
+    revision_parts: RevisionParts
+    context_length: int | None
+    vocabulary_size: int | None
+    input_modalities: list[str]
+    output_modalities: list[str]
+    token_counts: TokenCounts
+    endpoints: list[ServedEndpoint]
+
+
+class DescribedRoute(Struct, frozen=True, kw_only=True):
+    """A route of the public listener. `needs_key`: once keys are configured."""
+
+    method: str
+    path: str
+    needs_key: bool
+
+
+class DescribedLimit(Struct, frozen=True, kw_only=True):
+    """`value` is null where there is no bound. `enforced` is false where what it bounds is not served, for `reason`.
+    `code` is the error code of a request that is over it; null where it is not enforced.
+    """
+
+    value: int | None
+    unit: LimitUnit
+    scope: LimitScope
+    enforced: bool
+    code: str | None
+    reason: str | UnsetType = UNSET
+
+
+class DescribedError(Struct, frozen=True, kw_only=True):
+    """`retry`: `never`, `later` (after `Retry-After`), or `if_nothing_sent` (when no output has been received)."""
+
+    status: int
+    type: str
+    retry: RetryAdvice
+
+
+class DescribedHeader(Struct, frozen=True, kw_only=True):
+    """A header of requests that is not served is refused where it would matter, with 422."""
+
+    served: bool
+    meaning: str
+
+
+class Headers(Struct, frozen=True, kw_only=True):
+    """By name."""
+
+    request: dict[str, DescribedHeader]
+    response: dict[str, DescribedHeader]
+
+
+class UnknownFields(Struct, frozen=True, kw_only=True):
+    """What a body field does that no schema has. `refused` lists those that are refused under every policy, because
+    dropping them would drop a constraint or an input; the value says what to use instead.
+    """
+
+    policy: Literal["report", "reject", "ignore"]
+    refused: dict[str, str]
+
+
+class SamplingDefaults(Struct, frozen=True, kw_only=True):
+    """Where the defaults of absent sampling fields come from, and what they are."""
+
+    source: Literal["openai", "model"]
+    temperature: float
+    top_p: float
+    top_k: int
+    min_p: float
+    presence_penalty: float
+    frequency_penalty: float
+    repetition_penalty: float
+
+
+class StructuredOutput(Struct, frozen=True, kw_only=True):
+    """`enforced_keywords` are the JSON Schema keywords that output is held to; a schema with any other is refused."""
+
+    served: bool
+    backend: str | None
+    required: bool
+    kinds: list[str]
+    enforced_keywords: list[str]
+    reason: str | UnsetType = UNSET
+
+
+class Idempotency(Struct, frozen=True, kw_only=True):
+    """`when_full`: what happens to a new key while the ledger has no room."""
+
+    served: bool
+    scope: Literal["key"] = "key"
+    store: str | None
+    retention_s: int | None
+    max_entries: int | None
+    max_bytes: int | None
+    max_answer_bytes: int | None
+    when_full: str | None
+
+
+class Deadlines(Struct, frozen=True, kw_only=True):
+    """The greatest times that a request may take, from receipt; null where the server sets none."""
+
+    served: bool
+    max_ms: int | None
+    first_token_max_ms: int | None
+    key_max_ms: int | None
+
+
+class Streaming(Struct, frozen=True, kw_only=True):
+    """How streams wait and how far a slow reader may fall behind (CONTRACT.md section 5)."""
+
+    status_hold_s: float
+    heartbeat_s: float
+    unsent_bytes: int
+    slow_client_timeout_s: float
+
+
+class Caller(Struct, frozen=True, kw_only=True):
+    """What the key that asked may do. `models` and `routes` are null where it may use all."""
+
+    name: str
+    models: list[str] | None
+    routes: list[str] | None
+    priority_min: int
+    priority_max: int
+
+
+class SelfDescription(Struct, frozen=True, kw_only=True):
+    """The whole answer. `schema` names the JSON Schema that this answer is an instance of."""
+
+    object: Literal["contract"] = "contract"
+    schema: str = SCHEMA_ID
+    contract: str
+    server: str
+    caller: Caller
+    models: list[DescribedModel]
+    routes: list[DescribedRoute]
+    limits: dict[str, DescribedLimit]
+    unknown_fields: UnknownFields
+    sampling_defaults: SamplingDefaults
+    structured_output: StructuredOutput
+    idempotency: Idempotency
+    deadlines: Deadlines
+    streaming: Streaming
+    headers: Headers
+    errors: dict[str, DescribedError]

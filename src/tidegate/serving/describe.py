@@ -1,0 +1,259 @@
+"""What `/v1/contract` answers: the tables of the rules and the effective settings, put into one description.
+
+Decides nothing about requests. Everything it says is taken from what decides: the field rules, the header rules, the
+error table, the limits. It is told the engine's facts and who asks; a caller is shown the models and routes of its key.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import UNSET, Struct
+
+from tidegate.contract import headers
+from tidegate.contract.chat import ChatRequest
+from tidegate.contract.completion import CompletionRequest
+from tidegate.contract.error_table import ERROR_TABLE, Retry
+from tidegate.contract.header_table import REQUEST_HEADERS, RESPONSE_HEADERS
+from tidegate.contract.operations import OPERATIONS, Operation
+from tidegate.contract.self_description import (
+    Caller,
+    Deadlines,
+    DescribedError,
+    DescribedHeader,
+    DescribedModel,
+    DescribedRoute,
+    FieldUse,
+    Headers,
+    Idempotency,
+    RetryAdvice,
+    RevisionParts,
+    SamplingDefaults,
+    SelfDescription,
+    ServedEndpoint,
+    Streaming,
+    StructuredOutput,
+    TokenCounts,
+    UnknownFields,
+)
+from tidegate.contract.tokenize import DetokenizeRequest, TokenizeRequest
+from tidegate.contract.unknown_fields import UnknownFieldPolicy
+from tidegate.errors import QueueFull
+from tidegate.inference.model_info import ModelInfo
+from tidegate.inference.sampling import SamplingParams
+from tidegate.lifecycle.principal import Principal
+from tidegate.serving.header_rules import NOT_SERVED as UNSERVED_HEADERS
+from tidegate.serving.published_limits import NO_CONSTRAINTS, LimitSources, describe_limits
+from tidegate.serving.request_policy import RequestPolicy
+from tidegate.serving.request_rules import CHAT_RULES, COMPLETION_RULES, LOST_INPUTS, REPLACED_FIELDS, FieldRule, Use
+from tidegate.serving.served_model import ServedModel
+from tidegate.serving.server_facts import ServerFacts
+
+_RULES: Mapping[type[Struct], Mapping[str, FieldRule[Any]]] = {
+    ChatRequest: CHAT_RULES,
+    CompletionRequest: COMPLETION_RULES,
+}
+_ACTS = FieldUse(use="acts")
+_OWN_TEMPLATE_ONLY = FieldUse(use="not_served", reason="this server uses the model's own template only")
+_NO_SCRIPT = FieldUse(use="not_served", reason="only the scripted engine takes a script")
+_NO_TRACING = frozenset({headers.IN_TRACEPARENT})
+"""Accepted, and not passed on yet."""
+_RETRIES: dict[Retry, RetryAdvice] = {
+    Retry.NO: "never",
+    Retry.LATER: "later",
+    Retry.IF_NOTHING_SENT: "if_nothing_sent",
+}
+
+
+def describe_contract(
+    model: ServedModel,
+    info: ModelInfo | None,
+    facts: ServerFacts,
+    unknown_policy: UnknownFieldPolicy,
+    principal: Principal,
+) -> SelfDescription:
+    """Returns the description for `principal`. `info` is None while the engine is starting."""
+    operations = [one for one in OPERATIONS if _may_use(principal, one)]
+    return SelfDescription(
+        contract=headers.CONTRACT_VERSION,
+        server=facts.version,
+        caller=_caller(principal),
+        models=_models(model, info, principal, operations),
+        routes=[DescribedRoute(method=one.method, path=one.path, needs_key=one.needs_key) for one in operations],
+        limits=describe_limits(LimitSources(model.limits, facts, info, principal.quotas, model.is_scripted)),
+        unknown_fields=_unknown_fields(unknown_policy),
+        sampling_defaults=_sampling_defaults(facts),
+        structured_output=_structured_output(),
+        idempotency=_idempotency(facts),
+        deadlines=_deadlines(facts, principal),
+        streaming=Streaming(
+            status_hold_s=facts.status_hold_s,
+            heartbeat_s=facts.heartbeat_s,
+            unsent_bytes=facts.unsent_bytes,
+            slow_client_timeout_s=facts.slow_client_timeout_s,
+        ),
+        headers=_headers(),
+        errors=_errors(facts),
+    )
+
+
+def field_uses(request: type[Struct], *, has_scripts: bool, policy: RequestPolicy) -> dict[str, FieldUse]:
+    """Returns what becomes of every field of a request type. Raises KeyError for a type without a table."""
+    if request in (TokenizeRequest, DetokenizeRequest):
+        uses = dict.fromkeys(request.__struct_fields__, _ACTS)
+        if "tools" in uses:
+            uses["tools"] = FieldUse(use="not_served", reason="not served yet")
+    else:
+        uses = {name: _field_use(_RULES[request][name]) for name in request.__struct_fields__}
+    if "chat_template" in uses and not policy.allows_chat_template:
+        uses["chat_template"] = _OWN_TEMPLATE_ONLY
+    if "x_script" in uses and not has_scripts:
+        uses["x_script"] = _NO_SCRIPT
+    return uses
+
+
+def _field_use(rule: FieldRule[Any]) -> FieldUse:
+    match rule.use:
+        case Use.ACTS:
+            return _ACTS
+        case Use.NO_EFFECT:
+            return FieldUse(use="no_effect")
+        case Use.NOT_SERVED:
+            return FieldUse(use="not_served", reason=UNSET if rule.reason is None else rule.reason)
+
+
+def _may_use(principal: Principal, operation: Operation) -> bool:
+    return not operation.needs_key or principal.routes is None or operation.path in principal.routes
+
+
+def _caller(principal: Principal) -> Caller:
+    return Caller(
+        name=principal.name,
+        models=None if principal.models is None else sorted(principal.models),
+        routes=None if principal.routes is None else sorted(principal.routes),
+        priority_min=principal.priority_min,
+        priority_max=principal.priority_max,
+    )
+
+
+def _models(
+    model: ServedModel, info: ModelInfo | None, principal: Principal, operations: list[Operation]
+) -> list[DescribedModel]:
+    names = [name for name in model.names if principal.models is None or name in principal.models]
+    if not names:
+        return []
+    policy = RequestPolicy(model.limits)
+    endpoints = [
+        ServedEndpoint(
+            method=one.method,
+            path=one.path,
+            streams=one.is_generating,
+            fields=field_uses(one.request, has_scripts=model.is_scripted, policy=policy),
+        )
+        for one in operations
+        if one.request is not None
+    ]
+    return [
+        DescribedModel(
+            id=names[0],
+            aliases=names[1:],
+            revision=None if info is None else model.revision(info),
+            revision_parts=_revision_parts(model, info),
+            context_length=None if info is None else info.max_model_len,
+            vocabulary_size=None if info is None else info.vocab_size,
+            input_modalities=["text"],
+            output_modalities=["text"],
+            token_counts=TokenCounts(exact=not model.is_scripted),
+            endpoints=endpoints,
+        )
+    ]
+
+
+def _revision_parts(model: ServedModel, info: ModelInfo | None) -> RevisionParts:
+    return RevisionParts(
+        weights=None if info is None else info.weights_digest,
+        tokenizer=model.tokenizer_digest,
+        chat_template=model.template_digest,
+        tool_format=None,
+        reasoning_format=None,
+        grammar_backend=None,
+        engine=None if info is None else info.build,
+    )
+
+
+def _unknown_fields(policy: UnknownFieldPolicy) -> UnknownFields:
+    refused = dict.fromkeys(LOST_INPUTS, "text or token ids") | REPLACED_FIELDS
+    return UnknownFields(policy=policy.value, refused=dict(sorted(refused.items())))
+
+
+def _sampling_defaults(facts: ServerFacts) -> SamplingDefaults:
+    plain = SamplingParams()
+    return SamplingDefaults(
+        source=facts.sampling_defaults,
+        temperature=plain.temperature,
+        top_p=plain.top_p,
+        top_k=plain.top_k,
+        min_p=plain.min_p,
+        presence_penalty=plain.presence_penalty,
+        frequency_penalty=plain.frequency_penalty,
+        repetition_penalty=plain.repetition_penalty,
+    )
+
+
+def _structured_output() -> StructuredOutput:
+    return StructuredOutput(
+        served=False, backend=None, required=False, kinds=[], enforced_keywords=[], reason=NO_CONSTRAINTS
+    )
+
+
+def _idempotency(facts: ServerFacts) -> Idempotency:
+    ledger = facts.idempotency
+    if ledger is None or headers.IN_IDEMPOTENCY_KEY in UNSERVED_HEADERS:
+        return Idempotency(
+            served=False,
+            store=None,
+            retention_s=None,
+            max_entries=None,
+            max_bytes=None,
+            max_answer_bytes=None,
+            when_full=None,
+        )
+    return Idempotency(
+        served=True,
+        store=ledger.store,
+        retention_s=ledger.retention_s,
+        max_entries=ledger.max_entries,
+        max_bytes=ledger.max_bytes,
+        max_answer_bytes=ledger.max_answer_bytes,
+        when_full=ledger.when_full,
+    )
+
+
+def _deadlines(facts: ServerFacts, principal: Principal) -> Deadlines:
+    return Deadlines(
+        served=headers.IN_DEADLINE_MS not in UNSERVED_HEADERS,
+        max_ms=facts.deadline_max_ms,
+        first_token_max_ms=facts.first_token_max_ms,
+        key_max_ms=principal.deadline_max_ms,
+    )
+
+
+def _headers() -> Headers:
+    unserved = UNSERVED_HEADERS.keys() | _NO_TRACING
+    return Headers(
+        request={
+            name: DescribedHeader(served=name.lower() not in unserved, meaning=row.meaning)
+            for name, row in REQUEST_HEADERS.items()
+        },
+        response={name: DescribedHeader(served=True, meaning=row.meaning) for name, row in RESPONSE_HEADERS.items()},
+    )
+
+
+def _errors(facts: ServerFacts) -> dict[str, DescribedError]:
+    return {
+        row.code: DescribedError(
+            status=facts.queue_full_status if kind is QueueFull else row.status,
+            type=row.type,
+            retry=_RETRIES[row.retry],
+        )
+        for kind, row in ERROR_TABLE.items()
+    }

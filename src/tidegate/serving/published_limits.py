@@ -1,0 +1,114 @@
+"""The limits of `/v1/contract`: name, value, scope, and whether what they bound is served (CONTRACT.md section 12).
+
+The names are those of `limit.name` in errors. A limit of something that is not served is listed with the value that it
+will have, so that callers can prepare; it is marked as not enforced, with the reason.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from msgspec import UNSET
+
+from tidegate import errors
+from tidegate.contract.bounds import Limits
+from tidegate.contract.error_table import ERROR_TABLE
+from tidegate.contract.self_description import DescribedLimit, LimitScope, LimitUnit
+from tidegate.inference.model_info import ModelInfo
+from tidegate.lifecycle.principal import Quotas
+from tidegate.serving.script_rules import MAX_CONTROLS, MAX_SCRIPT_TOKENS
+from tidegate.serving.server_facts import ServerFacts
+
+NO_CONSTRAINTS = "constrained output is not served yet"
+NO_MEDIA = "the served model takes text only"
+
+
+@dataclass(frozen=True, slots=True)
+class LimitSources:
+    """Where values come from. `info` is None while the engine is starting; `has_scripts` of the scripted engine."""
+
+    limits: Limits
+    facts: ServerFacts
+    info: ModelInfo | None
+    quotas: Quotas
+    has_scripts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedLimit:
+    """`reason` says why it is not enforced; None where it is."""
+
+    value: Callable[[LimitSources], int | None]
+    unit: LimitUnit
+    error: type[errors.ServeError] = errors.InvalidValue
+    scope: LimitScope = "request"
+    reason: str | None = None
+
+
+def _of_limits(name: str) -> Callable[[LimitSources], int | None]:
+    return lambda sources: getattr(sources.limits, name)
+
+
+def _of_facts(name: str) -> Callable[[LimitSources], int | None]:
+    return lambda sources: getattr(sources.facts, name)
+
+
+def _of_quotas(name: str) -> Callable[[LimitSources], int | None]:
+    return lambda sources: getattr(sources.quotas, name)
+
+
+def _fixed(value: int | None) -> Callable[[LimitSources], int | None]:
+    return lambda _sources: value
+
+
+def _context(sources: LimitSources) -> int | None:
+    return None if sources.info is None else sources.info.max_model_len
+
+
+PUBLISHED_LIMITS: dict[str, PublishedLimit] = {
+    "uri_bytes": PublishedLimit(_of_facts("uri_bytes"), "bytes", errors.UriTooLong),
+    "header_bytes": PublishedLimit(_of_facts("header_bytes"), "bytes", errors.HeadersTooLarge),
+    "body_bytes": PublishedLimit(_of_limits("body_bytes"), "bytes", errors.BodyTooLarge),
+    "pending_body_bytes": PublishedLimit(_of_facts("pending_body_bytes"), "bytes", errors.NoCapacity, "server"),
+    "json_depth": PublishedLimit(_of_limits("json_depth"), "depth"),
+    "messages": PublishedLimit(_of_limits("messages"), "count"),
+    "prompts": PublishedLimit(_of_limits("prompts"), "count"),
+    "choices": PublishedLimit(_of_limits("choices"), "count"),
+    "stop_strings": PublishedLimit(_of_limits("stop_strings"), "count"),
+    "logit_bias_entries": PublishedLimit(_of_limits("logit_bias_entries"), "count"),
+    "tools": PublishedLimit(_of_limits("tools"), "count"),
+    "tool_bytes": PublishedLimit(_of_limits("tool_bytes"), "bytes"),
+    "schema_bytes": PublishedLimit(_fixed(256 * 1024), "bytes", reason=NO_CONSTRAINTS),
+    "schema_depth": PublishedLimit(_fixed(64), "depth", reason=NO_CONSTRAINTS),
+    "grammar_compile_ms": PublishedLimit(_fixed(2000), "milliseconds", reason=NO_CONSTRAINTS),
+    "template_ms": PublishedLimit(_of_facts("template_ms"), "milliseconds", errors.InvalidTemplateInput),
+    "template_bytes": PublishedLimit(_of_facts("template_bytes"), "bytes", errors.InvalidTemplateInput),
+    "context_length": PublishedLimit(_context, "tokens", errors.ContextLengthExceeded),
+    "max_output_tokens": PublishedLimit(_of_limits("max_output_tokens"), "tokens"),
+    "media_bytes": PublishedLimit(_fixed(None), "bytes", reason=NO_MEDIA),
+    "script_tokens": PublishedLimit(_fixed(MAX_SCRIPT_TOKENS), "tokens"),
+    "script_controls": PublishedLimit(_fixed(MAX_CONTROLS), "count"),
+    "concurrency": PublishedLimit(_of_quotas("concurrency"), "count", errors.RateLimited, "key"),
+    "requests_per_minute": PublishedLimit(_of_quotas("requests_per_minute"), "count", errors.RateLimited, "key"),
+    "tokens_per_minute": PublishedLimit(_of_quotas("tokens_per_minute"), "tokens", errors.RateLimited, "key"),
+    "queue_depth": PublishedLimit(_of_facts("queue_depth"), "count", errors.QueueFull, "server"),
+    "queued_tokens": PublishedLimit(_of_facts("queued_tokens"), "tokens", errors.QueueFull, "server"),
+    "queue_deadline_ms": PublishedLimit(_of_facts("queue_deadline_ms"), "milliseconds", errors.NoCapacity, "server"),
+}
+"""In the order of the checks."""
+ONLY_OF_SCRIPTS = frozenset({"script_tokens", "script_controls"})
+
+
+def describe_limits(sources: LimitSources) -> dict[str, DescribedLimit]:
+    """Returns every published limit with its effective value."""
+    return {
+        name: DescribedLimit(
+            value=row.value(sources),
+            unit=row.unit,
+            scope=row.scope,
+            enforced=row.reason is None,
+            code=ERROR_TABLE[row.error].code if row.reason is None else None,
+            reason=UNSET if row.reason is None else row.reason,
+        )
+        for name, row in PUBLISHED_LIMITS.items()
+        if sources.has_scripts or name not in ONLY_OF_SCRIPTS
+    }
