@@ -27,7 +27,9 @@ def description() -> SelfDescription:
     """The default settings; the scripted engine has all limits."""
     settings = resolve(None, {}, {"engine.kind": "scripted"}, is_file_required=False).settings
     served = load_model(settings).served
-    return describe_contract(served, None, server_facts(settings, ledger_facts(ledger_rules(settings))), UnknownFieldPolicy.REPORT, ANONYMOUS)
+    return describe_contract(
+        served, None, server_facts(settings, ledger_facts(ledger_rules(settings))), UnknownFieldPolicy.REPORT, ANONYMOUS
+    )
 
 
 def row(name: str, limit: DescribedLimit) -> str:

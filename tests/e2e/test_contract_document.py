@@ -97,6 +97,7 @@ OVER: dict[str, tuple[str, dict[str, Any]]] = {
 ELSEWHERE = {
     "uri_bytes": "tests/http",
     "header_bytes": "tests/http",
+    "pending_body_bytes": "tests/http/test_pending_bodies.py",
     "concurrency": "of keys",
     "requests_per_minute": "of keys",
     "tokens_per_minute": "of keys",

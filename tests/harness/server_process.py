@@ -10,7 +10,7 @@ from typing import IO
 
 from harness.state_folder import lend_state_folder
 
-READY = re.compile(r"ready on http://127\.0\.0\.1:(\d+) \(admin on http://127\.0\.0\.1:(\d+)\)")
+READY = re.compile(r"ready on https?://127\.0\.0\.1:(\d+) \(admin on http://127\.0\.0\.1:(\d+)\)")
 PATIENCE_S = 60.0
 PROGRAM = "from tidegate.cli.main import main; main()"
 

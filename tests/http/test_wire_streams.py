@@ -87,7 +87,7 @@ def test_an_idle_stream_gets_comment_lines_between_events(make: Any, kind: str) 
     assert b"data: 1\n\n" in body
 
 
-def test_no_heartbeat_comes_before_the_status_is_known(make: Any, kind: str) -> None:
+def test_no_heartbeat_comes_before_the_status_is_known(make: Any, kind: str) -> None:  # SSE-6
     async def go() -> None:
         service = make.service()
         release = asyncio.Event()

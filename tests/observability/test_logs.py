@@ -132,20 +132,10 @@ def test_a_stream_that_cannot_be_written_hurts_nobody() -> None:
     log.error("lost")
 
 
-def test_an_end_is_one_record_with_its_numbers() -> None:
-    stream = io.StringIO()
-    LogObserver(logger(stream)).request_ended(ENDED)
-    (record,) = records(stream)
-    assert record["event"] == "request ended"
-    assert (record["num_prompt_tokens"], record["num_completion_tokens"]) == (5, 9)
-    assert (record["duration_s"], record["status"], record["outcome"]) == (1.234568, 200, "stop")
-    assert record["wire_id"] == "caller\\x1b[0m"
-    assert "code" not in record
-
-
 def test_server_faults_and_engine_losses_stand_out() -> None:
     stream = io.StringIO()
     observer = LogObserver(logger(stream))
+    observer.request_ended(ENDED)
     observer.request_refused("/v1/x", 429, "queue_full")
     observer.request_refused("/v1/x", 500, "internal_error")
     observer.engine_changed(EngineChanged(is_ready=True, epoch=1, num_restarts=0))
@@ -154,7 +144,6 @@ def test_server_faults_and_engine_losses_stand_out() -> None:
     observer.tokens_delivered(1, None)
     observer.request_received("/v1/x")
     assert [(record["level"], record["event"]) for record in records(stream)] == [
-        ("info", "request refused"),
         ("error", "request refused"),
         ("info", "engine available"),
         ("warning", "engine gone"),

@@ -14,6 +14,7 @@ from tidegate.cli.engine_log import relay_to
 from tidegate.cli.loop_lag import LoopLagProbe
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.pooled_operator import PooledOperator, PooledView
+from tidegate.cli.public_edge import tls_files
 from tidegate.cli.running_server import wait_first
 from tidegate.cli.settings import Settings
 from tidegate.cli.shared_gate import SharedGate
@@ -40,7 +41,7 @@ class PooledServer:
         self.order = order or DrainOrder(settings.server)
         self._socket = sockets.public
         self._socket.set_inheritable(True)
-        self.public_url = describe(self._socket)
+        self.public_url = describe(self._socket, is_tls=tls_files(settings) is not None)
         self._settings = settings
         self._logger = logger
         self._folder = Path(tempfile.mkdtemp(prefix="tidegate-workers-"))

@@ -10,6 +10,7 @@ from structlog.typing import FilteringBoundLogger
 from tidegate.cli.drain_order import DrainOrder
 from tidegate.cli.loop_lag import LoopLagProbe
 from tidegate.cli.model_loading import LoadedModel
+from tidegate.cli.public_edge import tls_files
 from tidegate.cli.settings import Settings
 from tidegate.cli.wiring import ServerParts, build_parts, build_server
 from tidegate.engines.local.client import LocalEngine
@@ -38,7 +39,7 @@ class PublicServer:
         """`gate_socket` is where another process decides who enters; None: this one does."""
         self.order = order or DrainOrder(settings.server)
         self.parts: ServerParts = build_parts(settings, loaded, engine, logger, gate_socket)
-        self.http: HttpServer = build_server(settings, self.parts.public_app, sock)
+        self.http: HttpServer = build_server(settings, self.parts.public_app, sock, tls=tls_files(settings))
         self._lag = LoopLagProbe(self.parts.metrics.loop_lag)
 
     async def start(self) -> None:

@@ -11,6 +11,7 @@ from tidegate.cli.model_loading import LoadedModel, LoadError, load_model
 from tidegate.cli.open_ledger import check_ledger
 from tidegate.cli.pooled_server import PooledServer
 from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ignore_signals, on_signals
+from tidegate.cli.public_edge import check_edge
 from tidegate.cli.ready_text import ready_text, starting_text
 from tidegate.cli.running_server import RunningServer, wait_first
 from tidegate.cli.settings import Settings
@@ -25,7 +26,7 @@ def run_serve(settings: Settings) -> int:
     """Serves until a signal. Returns the exit code: 0 after a drain, 1 when the engine or a listener failed."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
-        warnings = refuse_exposure(settings)
+        warnings = [*refuse_exposure(settings), *check_edge(settings)]
         check_ledger(settings)
         loaded = load_model(settings)
         sockets = Sockets(settings)

@@ -24,13 +24,16 @@ from tidegate.engines.local.supervisor import SupervisorSettings
 from tidegate.http.app import AppPorts, make_admin_app, make_public_app
 from tidegate.http.asgi import AsgiApp
 from tidegate.http.authorise import Authorise
+from tidegate.http.cors import CorsPolicy
 from tidegate.http.server import HttpServer
 from tidegate.http.service_port import Admin, Operator
 from tidegate.http.settings import HttpSettings
 from tidegate.http.settings import ServerSettings as HttpServerSettings
+from tidegate.http.tls import TlsFiles
 from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
 from tidegate.lifecycle.cost_model import ChunkRule
 from tidegate.lifecycle.drain import Drain, DrainState
+from tidegate.observability.access_log import AccessLog, Write
 from tidegate.observability.audit import AuditLog
 from tidegate.observability.composite_observer import CompositeObserver
 from tidegate.observability.exposition import render_metrics
@@ -118,7 +121,7 @@ def build_parts(
     metrics = MetricsObserver(
         engine.statistics, accounts, __version__, ledger.statistics if ledger is not None else None
     )
-    observer = CompositeObserver([metrics, LogObserver(logger)])
+    observer = CompositeObserver([metrics, LogObserver(logger, has_access_log=settings.log.access)])
     _report_engine(engine, observer, drain)
     surroundings = Surroundings(
         engine,
@@ -139,7 +142,13 @@ def build_parts(
     idempotent = IdempotentService(service, recorder, rules, observer, clock)
     admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept), accounts)
     access = open_access(settings, clock)
-    ports = AppPorts(observer=observer, clock=clock, entropy=entropy, authorise=access.public)
+    ports = AppPorts(
+        observer=observer,
+        clock=clock,
+        entropy=entropy,
+        authorise=access.public,
+        write_access=_access_log(settings, logger),
+    )
     http = _http_settings(settings)
     return ServerParts(
         service=service,
@@ -191,6 +200,10 @@ def _report_engine(engine: LocalEngine, observer: Observer, drain: Drain) -> Non
     engine.on_lost.append(lambda reason: tell(reason=reason))
 
 
+def _access_log(settings: Settings, logger: FilteringBoundLogger) -> Write | None:
+    return AccessLog(logger).write if settings.log.access else None
+
+
 def build_admin_app(
     admin: Admin,
     operator: Operator,
@@ -201,11 +214,12 @@ def build_admin_app(
     authorise: Authorise,
 ) -> AsgiApp:
     """Returns the admin application. On loopback only requests that name loopback are answered."""
+    access = _access_log(settings, logger)
     return make_admin_app(
         admin,
         operator,
         settings=_http_settings(settings),
-        ports=AppPorts(observer=observer, entropy=entropy, authorise=authorise),
+        ports=AppPorts(observer=observer, entropy=entropy, authorise=authorise, write_access=access),
         audit=AuditLog(logger).write,
         is_local=is_loopback(settings.server.admin_host),
     )
@@ -226,19 +240,22 @@ def _http_settings(settings: Settings) -> HttpSettings:
         heartbeat_s=settings.server.heartbeat_s,
         slow_client_timeout_s=settings.server.slow_client_timeout_s,
         queue_full_status=settings.admission.queue_full_status,
+        pending_body_bytes=settings.limits.pending_body_bytes,
+        cors=CorsPolicy(settings.cors.origins, settings.cors.max_age_s),
         has_open_metrics=settings.auth.open_metrics,
     )
 
 
-def build_server(settings: Settings, app: AsgiApp, sock: socket.socket) -> HttpServer:
+def build_server(settings: Settings, app: AsgiApp, sock: socket.socket, *, tls: TlsFiles | None = None) -> HttpServer:
     """Returns the HTTP server of the settings' choice around `app` on a bound socket."""
+    options = HttpServerSettings(tls=tls)
     if settings.server.http == "uvicorn":
         from tidegate.http.uvicorn_server import UvicornServer
 
-        return UvicornServer(app, sock, HttpServerSettings())
+        return UvicornServer(app, sock, options)
     from tidegate.http.granian_server import GranianServer
 
-    return GranianServer(app, sock, HttpServerSettings())
+    return GranianServer(app, sock, options)
 
 
 def _log_fault(fault: BaseException) -> None:

@@ -85,6 +85,7 @@ class Preparation:
             num_retries=call.num_retries,
             priority=priority_of(call.headers),
             principal=call.principal,
+            record=call.record,
         )
 
     def fingerprint(self) -> str:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from tidegate.inference.request import InferenceRequest
 from tidegate.lifecycle.principal import ANONYMOUS, Principal
+from tidegate.observability.access_log import AccessRecord
 from tidegate.serving.choice import ChoicePlan
 
 
@@ -20,6 +21,7 @@ class CallContext:
     priority: int = 0
     """What `X-Priority` asks for; the body's field wins."""
     principal: Principal = ANONYMOUS
+    record: AccessRecord = field(default_factory=AccessRecord)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,7 @@ PUBLISHED_LIMITS: dict[str, PublishedLimit] = {
     "uri_bytes": PublishedLimit(_of_facts("uri_bytes"), "bytes", errors.UriTooLong),
     "header_bytes": PublishedLimit(_of_facts("header_bytes"), "bytes", errors.HeadersTooLarge),
     "body_bytes": PublishedLimit(_of_limits("body_bytes"), "bytes", errors.BodyTooLarge),
+    "pending_body_bytes": PublishedLimit(_of_facts("pending_body_bytes"), "bytes", errors.NoCapacity, "server"),
     "json_depth": PublishedLimit(_of_limits("json_depth"), "depth"),
     "messages": PublishedLimit(_of_limits("messages"), "count"),
     "prompts": PublishedLimit(_of_limits("prompts"), "count"),
