@@ -119,6 +119,13 @@ def test_an_id_that_is_none_is_replaced_in_answer_and_log(server: ServerThread, 
     assert (given == "" or given.encode() not in answer) or len(given) < 4
 
 
+def test_a_long_header_is_cut(server: ServerThread) -> None:  # OVL-8
+    server.take_log()
+    request(server.port, "GET", "/healthz", headers={"User-Agent": "a" * 5000})
+    [record] = take_lines(server, 1)
+    assert record["user_agent"] == "a" * 200
+
+
 def test_an_id_with_a_line_break_is_two_headers_and_never_one_id(server: ServerThread) -> None:  # SEC-19
     server.take_log()
     answer = request(server.port, "GET", "/v1/models", headers={"X-Request-Id": "ok\r\nX-Injected: y"})

@@ -227,6 +227,21 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "a_query_that_is_none_is_refused": ("contract/admin_query.py MAX_LISTED",),
     },
+    "http/test_pending_bodies.py": {
+        "a_body_over_the_sum_is_503_and_room_comes_back_with_the_answers": (
+            "cli/settings.py LimitSettings.pending_body_bytes",
+        ),
+        "large_bodies_leave_room_for_small_ones": ("http/pending_bodies.py SMALL_BODY_BYTES",),
+    },
+    "http/test_hostile_http.py": {
+        "what_is_not_http_is_refused_and_closed": ("http/uvicorn_server.py _MAX_FRAMING_BYTES",),
+    },
+    "http/test_cors.py": {
+        "only_counters_of_clients_are_allowed_beside_the_fixed_names": ("http/cors.py MAX_REQUESTED_HEADERS",),
+    },
+    "e2e/test_access_log.py": {
+        "a_long_header_is_cut": ("observability/access_log.py MAX_CLIENT_TEXT",),
+    },
 }
 """By file and test: the bounds that it pushes."""
 
@@ -236,6 +251,7 @@ REASONS = {
     "stores/ledger_file.py CHECKED_BYTES": "a choice of how much is read at the start; nothing is held",
     "stores/redis_ledger.py ANSWER_TIMEOUT_S": "a time; what waits is a request",
     "stores/redis_ledger.py MAX_CONNECTIONS": "handed to the client library, which makes further calls wait",
+    "http/connection_watch.py TICK_S": "a time between two looks; nothing is held",
     "stores/live_keys.py POLL_S": "a time between two looks; nothing is held",
     "stores/sqlite_keys.py LOCK_TIMEOUT_S": "a time of the command line; nothing is held",
     "http/settings.py HttpSettings.linger_s": "a time after a refusal; the bytes beside it are pushed past their bound",
