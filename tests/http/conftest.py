@@ -22,6 +22,8 @@ from tidegate.http.settings import ServerSettings
 from tidegate.http.uvicorn_server import UvicornServer
 from tidegate.lifecycle.principal import Principal
 from tidegate.serving.call import Call
+from tidegate.serving.gate import KeySlot
+from tidegate.serving.local_gate import FreeSlot
 from tidegate.serving.reply import Headers, Reply, WholeReply
 
 JSON = [("content-type", "application/json")]
@@ -101,10 +103,13 @@ class FakeService:
 
     completion = tokenize = detokenize = chat
 
-    def models(self) -> WholeReply:
+    async def claim_slot(self, principal: Principal, route: str) -> KeySlot:
+        return FreeSlot()
+
+    def models(self, principal: Principal) -> WholeReply:
         return WholeReply(b'{"object":"list","data":[]}')
 
-    def model(self, model_id: str) -> WholeReply:
+    def model(self, model_id: str, principal: Principal) -> WholeReply:
         if model_id == "missing":
             raise ModelNotFound("No model has this name.")
         return WholeReply(model_id.encode(), headers=[("Tidegate-Served-Revision", "rev-1")])

@@ -280,15 +280,12 @@ UNSERVED: list[tuple[str, dict[str, Any], str]] = [
     ("chat", {"service_tier": "flex"}, "service_tier"),
     ("chat", {"service_tier": "priority"}, "service_tier"),
     ("chat", {"reasoning_effort": "low"}, "reasoning_effort"),
-    ("chat", {"deadline_ms": 1000}, "deadline_ms"),
-    ("chat", {"first_token_deadline_ms": 1000}, "first_token_deadline_ms"),
     ("chat", {"prompt_logprobs": 0, "stream": True}, "prompt_logprobs"),
     ("chat", {"stream": True, "stream_options": {"include_obfuscation": True}}, "stream_options.include_obfuscation"),
     ("completion", {"suffix": "end"}, "suffix"),
     ("completion", {"best_of": 2}, "best_of"),
     ("completion", {"best_of": 1, "n": 2}, "best_of"),
     ("completion", {"structured_outputs": {"regex": "a+"}}, "structured_outputs"),
-    ("completion", {"deadline_ms": 1000}, "deadline_ms"),
 ]
 
 

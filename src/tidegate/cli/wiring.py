@@ -46,6 +46,7 @@ from tidegate.serving.answer_recorder import AnswerRecorder
 from tidegate.serving.driver import Surroundings
 from tidegate.serving.idempotent_service import IdempotentService
 from tidegate.serving.local_gate import LocalGate
+from tidegate.serving.prepare import MaxDeadlines
 from tidegate.serving.remote_gate import RemoteGate
 from tidegate.serving.service import Service, ServiceSettings
 from tidegate.system import SystemClock, entropy
@@ -136,6 +137,7 @@ def build_parts(
         settings.server.status_hold_s,
         UnknownFieldPolicy(settings.api.unknown_fields),
         server_facts(settings, ledger_facts(rules)),
+        MaxDeadlines(settings.deadlines.max_ms, settings.deadlines.first_token_ms),
     )
     service = Service(loaded.served, surroundings, service_settings, entropy)
     recorder = AnswerRecorder(ledger, observer, rules.max_answer_bytes) if ledger is not None else None

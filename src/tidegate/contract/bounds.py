@@ -13,13 +13,13 @@ from tidegate.errors import InvalidValue, LimitFact
 
 INT64_MIN = -(2**63)
 INT64_MAX = 2**63 - 1
-_MAX_COUNT = 2**53 - 1
+MAX_COUNT = 2**53 - 1
 """Larger integers are not exact in every JSON library."""
 _PLAIN_TEXT = r"^[^\x00-\x1f\x7f]*\Z"
 
 Temperature = Annotated[float, Meta(ge=0, le=2)]
 TopP = Annotated[float, Meta(gt=0, le=1)]
-TopK = Annotated[int, Meta(ge=-1, le=_MAX_COUNT)]
+TopK = Annotated[int, Meta(ge=-1, le=MAX_COUNT)]
 MinP = Annotated[float, Meta(ge=0, le=1)]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 RepetitionPenalty = Annotated[float, Meta(gt=0, le=2)]
@@ -28,10 +28,10 @@ Priority = Annotated[int, Meta(ge=-100, le=100)]
 TopLogprobs = Annotated[int, Meta(ge=0, le=20)]
 CompletionLogprobCount = Annotated[int, Meta(ge=0, le=5)]
 BestOf = Annotated[int, Meta(ge=1, le=20)]
-Count = Annotated[int, Meta(ge=0, le=_MAX_COUNT)]
-PositiveCount = Annotated[int, Meta(ge=1, le=_MAX_COUNT)]
-TokenIdNumber = Annotated[int, Meta(ge=0, le=_MAX_COUNT)]
-Milliseconds = Annotated[int, Meta(ge=1, le=_MAX_COUNT)]
+Count = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
+PositiveCount = Annotated[int, Meta(ge=1, le=MAX_COUNT)]
+TokenIdNumber = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
+Milliseconds = Annotated[int, Meta(ge=1, le=MAX_COUNT)]
 Seconds = Annotated[float, Meta(ge=0, le=3600)]
 
 NonEmptyText = Annotated[str, Meta(min_length=1)]

@@ -13,6 +13,7 @@ from tidegate import errors
 from tidegate.contract import headers
 from tidegate.contract.codec import encode_json
 from tidegate.contract.error_body import ErrorBody, ErrorObject, LimitBody
+from tidegate.contract.rate_headers import rate_headers
 
 MAX_MESSAGE_BYTES = 2048
 MAX_PARAM_BYTES = 256
@@ -105,6 +106,8 @@ def _headers(error: BaseException, row: ErrorRow, *, nothing_sent: bool) -> list
     answer = [(headers.CONTENT_TYPE, headers.JSON_TYPE), (headers.SHOULD_RETRY, "true" if advice else "false")]
     if isinstance(error, errors.CapacityFault):
         answer.append((headers.RETRY_AFTER, str(min(max(error.retry_after_s, 1), 120))))
+    if isinstance(error, errors.RateLimited):
+        answer += rate_headers(error.rate)
     if isinstance(error, errors.ServerDraining):
         answer.append((headers.CONNECTION, "close"))  # the next request is to find another server
     if isinstance(error, errors.InvalidApiKey):

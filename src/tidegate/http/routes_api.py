@@ -25,15 +25,20 @@ def api_routes(service: Service, settings: HttpSettings, watch: StreamWatch) -> 
 
     def calling(answer: Answer) -> Handler:
         async def handle(exchange: Exchange) -> None:
-            await _call(exchange, answer, settings, watch)
+            check_media_type(exchange.head)
+            slot = await service.claim_slot(exchange.principal, exchange.route)
+            try:
+                await _call(exchange, answer, settings, watch)
+            finally:
+                slot.release()
 
         return handle
 
     async def list_models(exchange: Exchange) -> None:
-        await write_whole(exchange, service.models())
+        await write_whole(exchange, service.models(exchange.principal))
 
     async def show_model(exchange: Exchange) -> None:
-        await write_whole(exchange, service.model(exchange.argument))
+        await write_whole(exchange, service.model(exchange.argument, exchange.principal))
 
     async def show_contract(exchange: Exchange) -> None:
         await write_whole(exchange, service.contract(exchange.principal))
@@ -74,7 +79,6 @@ async def _call(exchange: Exchange, answer: Answer, settings: HttpSettings, watc
 
 async def _read_call(exchange: Exchange, settings: HttpSettings) -> Call:
     """Reads the body; from here on a client that goes cancels this task."""
-    check_media_type(exchange.head)
     body = await read_body(exchange, settings)
     exchange.watch_disconnect()
     return Call(

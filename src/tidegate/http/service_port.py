@@ -6,6 +6,7 @@ from tidegate.contract.admin_query import RequestFilter
 from tidegate.errors import ServeError
 from tidegate.lifecycle.principal import Principal
 from tidegate.serving.call import Call
+from tidegate.serving.gate import KeySlot
 from tidegate.serving.reply import Reply, WholeReply
 
 
@@ -16,6 +17,10 @@ class Service(Protocol):
     holds for the call is aborted before the cancellation leaves the method.
     """
 
+    async def claim_slot(self, principal: Principal, route: str) -> KeySlot:
+        """Counts a request to `route` against its key's concurrency, before its body is read. Raises RateLimited."""
+        ...
+
     async def chat(self, call: Call) -> Reply: ...
 
     async def completion(self, call: Call) -> Reply: ...
@@ -24,10 +29,12 @@ class Service(Protocol):
 
     async def detokenize(self, call: Call) -> Reply: ...
 
-    def models(self) -> WholeReply: ...
+    def models(self, principal: Principal) -> WholeReply:
+        """Lists what this caller may use."""
+        ...
 
-    def model(self, model_id: str) -> WholeReply:
-        """Raises ModelNotFound."""
+    def model(self, model_id: str, principal: Principal) -> WholeReply:
+        """Raises ModelNotFound and ModelNotAllowed."""
         ...
 
     def contract(self, principal: Principal) -> WholeReply:

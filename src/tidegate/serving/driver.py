@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tidegate.clock import Clock
 from tidegate.contract.error_table import row_of
 from tidegate.engine.port import Engine
-from tidegate.errors import EngineRefused, InternalError, RateFacts, ServeError
+from tidegate.errors import DeadlineExceeded, EngineRefused, InternalError, RateFacts, ServeError
 from tidegate.inference.output import TokenDelta, TokenLogprob
 from tidegate.lifecycle.drain import Drain
 from tidegate.lifecycle.effects import Effect
@@ -25,6 +25,7 @@ from tidegate.lifecycle.states import Reply
 from tidegate.lifecycle.ticket import Ticket
 from tidegate.observability.observer import Observer
 from tidegate.serving.choice import ChoiceStream
+from tidegate.serving.deadline_timer import DeadlineTimer
 from tidegate.serving.echo import PromptEcho, needs_echo
 from tidegate.serving.ending import Story, describe_end
 from tidegate.serving.gate import Gate
@@ -94,16 +95,24 @@ class RequestDriver:
         self._has_output = False
         self._submitted_at = call.context.received_at
         self._is_submitted = False
+        self._timer = DeadlineTimer(
+            call.context.deadlines,
+            surroundings.clock,
+            has_first_token=lambda: self.story.first_token_at is not None,
+            on_passed=lambda error: self.expire(error, cause="deadline"),
+        )
 
     # ---- from the service ----
 
     def start(self) -> None:
-        """Asks the gate for entry. What follows is decided in `admit` and `refuse`."""
+        """Asks the gate for entry. What follows is decided in `admit` and `refuse`, or by a deadline."""
         self.call.context.record.begin_work()
-        self._around.gate.enter(self._ticket(), self)
+        self._timer.check()
+        if self.story.error is None:
+            self._around.gate.enter(self._ticket(), self)
 
     def _ticket(self) -> Ticket:
-        call = self.call
+        call, deadlines = self.call, self.call.context.deadlines
         return Ticket(
             ticket_id=call.context.request_id,
             key_id=call.context.principal.key_id,
@@ -113,6 +122,8 @@ class RequestDriver:
             num_blocks=call.num_peak_blocks,
             received_at=call.context.received_at,
             priority=call.prompts[0].request.priority,
+            first_token_by=None if deadlines.first_token is None else deadlines.first_token.at,
+            finish_by=None if deadlines.whole is None else deadlines.whole.at,
             quotas=call.context.principal.quotas,
         )
 
@@ -134,7 +145,9 @@ class RequestDriver:
         self._apply(Event.SUBMIT)
 
     def refuse(self, error: ServeError) -> None:
-        """The request may not enter: its client is told why."""
+        """The request may not enter: its client is told why. The gate may see a deadline pass before our timer does."""
+        if isinstance(error, DeadlineExceeded):
+            self.story.cause = "deadline"
         self._end_unsubmitted(Event.REFUSE, error)
 
     def _end_unsubmitted(self, event: Event, error: ServeError) -> None:
@@ -354,13 +367,14 @@ class RequestDriver:
                 self.mailbox.close()
                 self._settle_status()
             case Effect.SETTLE:
+                self._timer.cancel()
                 self._settle_status()
                 self._report_end()
                 self._on_settled(self)
 
     def _report_end(self) -> None:
         story, observer = self.story, self._around.observer
-        if story.error is not None and not self._is_submitted:
+        if story.error is not None and story.cause is None and not self._is_submitted:
             row = row_of(story.error)
             observer.request_refused(self.call.context.route, row.status, row.code)
             self.call.context.record.end_work(None)

@@ -30,6 +30,7 @@ from tidegate.lifecycle.recorded_answer import RecordedAnswer
 from tidegate.observability.observer import Observer, RequestEnded
 from tidegate.serving.answer_recorder import AnswerRecorder, OpenClaim
 from tidegate.serving.call import Call
+from tidegate.serving.gate import KeySlot
 from tidegate.serving.recording_stream import RecordingStream
 from tidegate.serving.replay_stream import ReplayStream
 from tidegate.serving.reply import Headers, Reply, WholeReply
@@ -45,12 +46,13 @@ _PARAM = headers.IN_IDEMPOTENCY_KEY
 class Wrapped(Protocol):
     """The service that does the work: the HTTP layer's `Service`."""
 
+    async def claim_slot(self, principal: Principal, route: str) -> KeySlot: ...
     async def chat(self, call: Call) -> Reply: ...
     async def completion(self, call: Call) -> Reply: ...
     async def tokenize(self, call: Call) -> Reply: ...
     async def detokenize(self, call: Call) -> Reply: ...
-    def models(self) -> WholeReply: ...
-    def model(self, model_id: str) -> WholeReply: ...
+    def models(self, principal: Principal) -> WholeReply: ...
+    def model(self, model_id: str, principal: Principal) -> WholeReply: ...
     def contract(self, principal: Principal) -> WholeReply: ...
     def is_ready(self) -> bool: ...
 
@@ -71,6 +73,10 @@ class IdempotentService:
         """Returns what callers are told about the ledger."""
         return self._rules
 
+    async def claim_slot(self, principal: Principal, route: str) -> KeySlot:
+        """See the HTTP layer's `Service`. A request that is answered from the record has its slot too."""
+        return await self._inner.claim_slot(principal, route)
+
     async def chat(self, call: Call) -> Reply:
         return await self._once(call, self._inner.chat)
 
@@ -83,12 +89,12 @@ class IdempotentService:
     async def detokenize(self, call: Call) -> Reply:
         return await self._inner.detokenize(call)
 
-    def models(self) -> WholeReply:
-        return self._inner.models()
+    def models(self, principal: Principal) -> WholeReply:
+        return self._inner.models(principal)
 
-    def model(self, model_id: str) -> WholeReply:
-        """Raises ModelNotFound."""
-        return self._inner.model(model_id)
+    def model(self, model_id: str, principal: Principal) -> WholeReply:
+        """Raises ModelNotFound and ModelNotAllowed."""
+        return self._inner.model(model_id, principal)
 
     def contract(self, principal: Principal) -> WholeReply:
         return self._inner.contract(principal)

@@ -10,14 +10,16 @@ import msgspec
 
 from tidegate.clock import Clock
 from tidegate.contract.unknown_fields import UnknownFieldPolicy, reported_fields, unknown_fields
-from tidegate.errors import ContextLengthExceeded, LimitFact, ModelNotFound
+from tidegate.errors import ContextLengthExceeded, LimitFact
 from tidegate.ids import mint_id
 from tidegate.inference.model_info import ModelInfo
 from tidegate.inference.request import InferenceRequest
 from tidegate.inference.sampling import SamplingParams
+from tidegate.lifecycle.deadline import TimeLimit, fix_deadlines
+from tidegate.lifecycle.principal import Principal
 from tidegate.serving.call import Call
 from tidegate.serving.choice import ChoicePlan
-from tidegate.serving.header_rules import check_headers, priority_of
+from tidegate.serving.header_rules import HeaderWishes
 from tidegate.serving.prepared import CallContext, PreparedPrompt
 from tidegate.serving.request_policy import RequestPolicy
 from tidegate.serving.request_rules import check_replaced_fields
@@ -43,6 +45,17 @@ Request = TypeVar("Request", bound=msgspec.Struct)
 
 
 @dataclass(frozen=True, slots=True)
+class MaxDeadlines:
+    """The server's own limits on the time of a request, in milliseconds; None for none."""
+
+    whole_ms: int | None = None
+    first_token_ms: int | None = None
+
+
+NO_MAXIMUM = MaxDeadlines()
+
+
+@dataclass(frozen=True, slots=True)
 class Preparation:
     """The world as a preparation sees it: the model, what its engine says, the operator's choices, time, entropy."""
 
@@ -51,6 +64,7 @@ class Preparation:
     unknown_policy: UnknownFieldPolicy
     clock: Clock
     entropy: Callable[[int], bytes]
+    max_deadlines: MaxDeadlines = NO_MAXIMUM
 
     @property
     def policy(self) -> RequestPolicy:
@@ -65,17 +79,13 @@ class Preparation:
         check_replaced_fields(unknown)
         return request, tuple(reported_fields(unknown, self.unknown_policy))
 
-    def check_model(self, name: str | None) -> str:
-        """Returns the name that the answer carries. Raises ModelNotFound."""
-        if name is None:
-            return self.model.name
-        if name not in self.model.names:
-            raise ModelNotFound(f"The model {name[:64]!r} does not exist.", param="model")
-        return name
+    def check_model(self, name: str | None, principal: Principal) -> str:
+        """Returns the name that the answer carries. Raises ModelNotFound and ModelNotAllowed."""
+        return self.model.check_name(name, principal)
 
-    def context(self, call: Call, prefix: str) -> CallContext:
-        """Mints the reply's id; the caller's own id is for tracing only. Raises InvalidValue, UnsupportedParameter."""
-        check_headers(call.headers)
+    def context(self, call: Call, prefix: str, wishes: HeaderWishes, request: GeneratingRequest) -> CallContext:
+        """Mints the reply's id; the caller's own id is for tracing only."""
+        principal = call.principal
         return CallContext(
             request_id=mint_id(prefix, self.entropy(ID_ENTROPY_BYTES)),
             wire_id=call.wire_id,
@@ -83,8 +93,22 @@ class Preparation:
             received_at=call.received_at,
             created=int(self.clock.wall()),
             num_retries=call.num_retries,
-            priority=priority_of(call.headers),
-            principal=call.principal,
+            priority=principal.clamp_priority(wishes.priority if request.priority is None else request.priority),
+            deadlines=fix_deadlines(
+                call.received_at,
+                [
+                    TimeLimit(wishes.deadline_ms, "request"),
+                    TimeLimit(request.deadline_ms, "request"),
+                    TimeLimit(principal.deadline_max_ms, "key"),
+                    TimeLimit(self.max_deadlines.whole_ms, "server"),
+                ],
+                [
+                    TimeLimit(wishes.first_token_deadline_ms, "request"),
+                    TimeLimit(request.first_token_deadline_ms, "request"),
+                    TimeLimit(self.max_deadlines.first_token_ms, "server"),
+                ],
+            ),
+            principal=principal,
             record=call.record,
         )
 
@@ -148,7 +172,7 @@ def prepare_prompt(
         num_choices=request.n or 1,
         num_logprobs=counts.num_output,
         num_prompt_logprobs=counts.num_prompt,
-        priority=source.priority if request.priority is None else request.priority,
+        priority=source.priority,
         cache_salt=(request.cache_salt or "").encode(),
         script=planned.script if planned is not None else None,
     )

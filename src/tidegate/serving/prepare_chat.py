@@ -9,6 +9,7 @@ from tidegate.contract.chat import ChatRequest
 from tidegate.contract.codec import decode_chat
 from tidegate.errors import InvalidTemplateInput
 from tidegate.serving.call import Call
+from tidegate.serving.header_rules import read_wishes
 from tidegate.serving.message_rules import TemplatedRequest
 from tidegate.serving.prepare import Preparation, PromptSource, prepare_prompt
 from tidegate.serving.prepared import PreparedCall
@@ -19,13 +20,14 @@ from tidegate.text.chat_template import ChatInput
 
 
 def prepare_chat(call: Call, preparation: Preparation) -> PreparedCall:
-    """Raises InvalidRequest, UnsupportedParameter or ModelNotFound; nothing has been started then."""
+    """Raises InvalidRequest, UnsupportedParameter, ModelNotFound or ModelNotAllowed; nothing has been started then."""
+    wishes = read_wishes(call.headers)
     request, ignored = preparation.decode(call, decode_chat, ChatRequest)
-    model = preparation.check_model(request.model)
+    model = preparation.check_model(request.model, call.principal)
     check_chat(request, preparation.policy)
     vocabulary = preparation.model.tokenizer.vocabulary
     planned = plan_script(request.x_script, is_scripted=preparation.model.is_scripted, base=vocabulary)
-    context = preparation.context(call, "chatcmpl-")
+    context = preparation.context(call, "chatcmpl-", wishes, request)
     token_ids = chat_token_ids(request, preparation)
     if planned is not None:
         vocabulary = planned.vocabulary

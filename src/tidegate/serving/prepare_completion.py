@@ -5,6 +5,7 @@ from dataclasses import replace
 from tidegate.contract.codec import decode_completion
 from tidegate.contract.completion import CompletionRequest
 from tidegate.serving.call import Call
+from tidegate.serving.header_rules import read_wishes
 from tidegate.serving.prepare import Preparation, PromptSource, prepare_prompt
 from tidegate.serving.prepared import PreparedCall
 from tidegate.serving.prompt_rules import Prompt, prompts_of
@@ -14,14 +15,15 @@ from tidegate.serving.script_rules import PlannedScript, plan_script
 
 
 def prepare_completion(call: Call, preparation: Preparation) -> PreparedCall:
-    """Raises InvalidRequest, UnsupportedParameter or ModelNotFound; nothing has been started then."""
+    """Raises InvalidRequest, UnsupportedParameter, ModelNotFound or ModelNotAllowed; nothing has been started then."""
+    wishes = read_wishes(call.headers)
     request, ignored = preparation.decode(call, decode_completion, CompletionRequest)
-    model = preparation.check_model(request.model)
+    model = preparation.check_model(request.model, call.principal)
     check_completion(request, preparation.policy)
     tokenizer = preparation.model.tokenizer
     planned = plan_script(request.x_script, is_scripted=preparation.model.is_scripted, base=tokenizer.vocabulary)
     sampling = preparation.sampling(request)
-    context = preparation.context(call, "cmpl-")
+    context = preparation.context(call, "cmpl-", wishes, request)
     prompts = []
     for i, prompt in enumerate(prompts_of(request, vocab_size=preparation.info.vocab_size)):
         source = _source(request, prompt, preparation, planned)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from tidegate.inference.request import InferenceRequest
+from tidegate.lifecycle.deadline import NO_DEADLINES, Deadlines
 from tidegate.lifecycle.principal import ANONYMOUS, Principal
 from tidegate.observability.access_log import AccessRecord
 from tidegate.serving.choice import ChoicePlan
@@ -19,7 +20,8 @@ class CallContext:
     created: int
     num_retries: int = 0
     priority: int = 0
-    """What `X-Priority` asks for; the body's field wins."""
+    """What header or body asks for, as far as the caller may."""
+    deadlines: Deadlines = NO_DEADLINES
     principal: Principal = ANONYMOUS
     record: AccessRecord = field(default_factory=AccessRecord)
 

@@ -179,8 +179,8 @@ GENERATION_RULES: dict[str, FieldRule[GenerationRequest]] = {
         _not_served("structured_outputs", "not served yet").refuse,
         "not served yet",
     ),
-    "deadline_ms": _not_served("deadline_ms", "deadlines are not served yet"),
-    "first_token_deadline_ms": _not_served("first_token_deadline_ms", "deadlines are not served yet"),
+    "deadline_ms": _acts(),
+    "first_token_deadline_ms": _acts(),
     "x_script": _acts(),
 }
 """Fields that both requests have. `max_tokens` differs between them."""

@@ -4,7 +4,9 @@ import hashlib
 from dataclasses import dataclass, field
 
 from tidegate.contract.bounds import Limits
+from tidegate.errors import ModelNotAllowed, ModelNotFound
 from tidegate.inference.model_info import ModelInfo
+from tidegate.lifecycle.principal import Principal
 from tidegate.text.chat_template import ChatTemplates
 from tidegate.text.vocabulary import Tokenizer
 
@@ -35,3 +37,20 @@ class ServedModel:
     @property
     def name(self) -> str:
         return self.names[0]
+
+    def names_for(self, principal: Principal) -> tuple[str, ...]:
+        """Returns the names that a caller may use."""
+        allowed = principal.models
+        return self.names if allowed is None else tuple(name for name in self.names if name in allowed)
+
+    def check_name(self, name: str | None, principal: Principal) -> str:
+        """Returns the name that the answer carries, for a caller who asks for `name`, or for none.
+
+        Raises ModelNotFound, and ModelNotAllowed for a model that is served, but not to this caller.
+        """
+        if name is not None and name not in self.names:
+            raise ModelNotFound(f"The model {name[:64]!r} does not exist.", param="model")
+        allowed = self.names_for(principal)
+        if not allowed or (name is not None and name not in allowed):
+            raise ModelNotAllowed(f"This key may not use the model {(name or self.name)[:64]!r}.", param="model")
+        return allowed[0] if name is None else name

@@ -14,9 +14,10 @@ from tidegate.contract import headers
 from tidegate.contract.codec import encode_json
 from tidegate.contract.error_table import row_of
 from tidegate.contract.model_list import Model, ModelList
+from tidegate.contract.rate_headers import rate_headers
 from tidegate.contract.unknown_fields import UnknownFieldPolicy, ignored_fields_header
 from tidegate.engine.port import Engine
-from tidegate.errors import EngineUnavailable, InternalError, ModelNotFound, ServeError
+from tidegate.errors import EngineUnavailable, InternalError, ServeError
 from tidegate.lifecycle.events import Event
 from tidegate.lifecycle.principal import Principal
 from tidegate.lifecycle.states import Reply as ReplyState
@@ -28,7 +29,8 @@ from tidegate.serving.describe import describe_contract
 from tidegate.serving.driven_stream import DrivenStream, StreamWriter
 from tidegate.serving.driver import RequestDriver, Surroundings
 from tidegate.serving.ending import describe_gone
-from tidegate.serving.prepare import Preparation
+from tidegate.serving.gate import KeySlot
+from tidegate.serving.prepare import NO_MAXIMUM, MaxDeadlines, Preparation
 from tidegate.serving.prepare_chat import prepare_chat
 from tidegate.serving.prepare_completion import prepare_completion
 from tidegate.serving.prepared import PreparedCall
@@ -52,6 +54,7 @@ class ServiceSettings:
     status_hold_s: float = 10.0
     unknown_fields: UnknownFieldPolicy = UnknownFieldPolicy.REPORT
     facts: ServerFacts = field(default_factory=ServerFacts)
+    max_deadlines: MaxDeadlines = NO_MAXIMUM
 
 
 class Service:
@@ -89,6 +92,16 @@ class Service:
     def is_ready(self) -> bool:
         return self.is_accepting and self.engine.statistics().is_ready
 
+    async def claim_slot(self, principal: Principal, route: str) -> KeySlot:
+        """See `http.service_port.Service.claim_slot`. A refusal is counted here."""
+        try:
+            return await self._around.gate.claim_slot(principal)
+        except ServeError as error:
+            self._around.observer.request_received(route)
+            row = row_of(error)
+            self._around.observer.request_refused(route, row.status, row.code)
+            raise
+
     async def chat(self, call: Call) -> Reply:
         prepared = await self._prepare(call, prepare_chat)
         return await self._reply(prepared)
@@ -103,15 +116,13 @@ class Service:
     async def detokenize(self, call: Call) -> Reply:
         return WholeReply(await self._prepare(call, detokenize), headers=self._headers(()))
 
-    def models(self) -> WholeReply:
-        models = [self._card(name) for name in self.served.names]
+    def models(self, principal: Principal) -> WholeReply:
+        models = [self._card(name) for name in self.served.names_for(principal)]
         return WholeReply(encode_json(ModelList(data=models)))
 
-    def model(self, model_id: str) -> WholeReply:
-        """Raises ModelNotFound."""
-        if model_id not in self.served.names:
-            raise ModelNotFound(f"The model {model_id[:64]!r} does not exist.", param="model")
-        return WholeReply(encode_json(self._card(model_id)))
+    def model(self, model_id: str, principal: Principal) -> WholeReply:
+        """Raises ModelNotFound and ModelNotAllowed."""
+        return WholeReply(encode_json(self._card(self.served.check_name(model_id, principal))))
 
     def contract(self, principal: Principal) -> WholeReply:
         """Says what this server promises to `principal`."""
@@ -157,7 +168,10 @@ class Service:
         info = status.model
         if info is None:
             raise EngineUnavailable("The engine is starting; try again soon.", retry_after_s=status.retry_after_s)
-        return Preparation(self.served, info, self._settings.unknown_fields, self._around.clock, self._entropy)
+        settings = self._settings
+        return Preparation(
+            self.served, info, settings.unknown_fields, self._around.clock, self._entropy, settings.max_deadlines
+        )
 
     async def _reply(self, prepared: PreparedCall) -> Reply:
         """Drives one call. Whatever goes wrong in here ends the request: nothing is left running."""
@@ -180,7 +194,7 @@ class Service:
         await driver.wait_status(self._settings.status_hold_s)
         if driver.machine.reply is ReplyState.UNSENT:
             self._raise_error(driver)
-        return DrivenStream(driver, self._writer(driver), self._headers(driver.call.ignored_fields))
+        return DrivenStream(driver, self._writer(driver), self._driven_headers(driver))
 
     async def _whole(self, driver: RequestDriver) -> Reply:
         assembler = self._assembler(driver)
@@ -191,7 +205,7 @@ class Service:
         self._add_prompt_members(driver, assembler)
         body = assembler.result(driver.counts)
         driver.note_sent(Event.SEND_WHOLE, 200)
-        return WholeReply(body, headers=self._headers(driver.call.ignored_fields))
+        return WholeReply(body, headers=self._driven_headers(driver))
 
     def _raise_error(self, driver: RequestDriver) -> None:
         if driver.error is not None:
@@ -209,6 +223,9 @@ class Service:
         if ignored_fields:
             lines.append((headers.IGNORED_FIELDS, ignored_fields_header(list(ignored_fields))))
         return lines
+
+    def _driven_headers(self, driver: RequestDriver) -> Headers:
+        return self._headers(driver.call.ignored_fields) + rate_headers(driver.rate)
 
     def _identity(self, driver: RequestDriver) -> ReplyIdentity:
         call = driver.call

@@ -16,7 +16,7 @@ from tidegate.serving.prompt_rules import check_detokenize, check_tokenize, text
 def tokenize(call: Call, preparation: Preparation) -> bytes:
     """Returns the body. Raises InvalidRequest, UnsupportedParameter or ModelNotFound."""
     request, _ = preparation.decode(call, decode_tokenize, TokenizeRequest)
-    preparation.check_model(request.model)
+    preparation.check_model(request.model, call.principal)
     check_tokenize(request, preparation.policy)
     text = text_to_tokenize(request)
     tokenizer = preparation.model.tokenizer
@@ -39,7 +39,7 @@ def tokenize(call: Call, preparation: Preparation) -> bytes:
 def detokenize(call: Call, preparation: Preparation) -> bytes:
     """Returns the body. Raises InvalidRequest or ModelNotFound."""
     request, _ = preparation.decode(call, decode_detokenize, DetokenizeRequest)
-    preparation.check_model(request.model)
+    preparation.check_model(request.model, call.principal)
     check_detokenize(request.tokens, preparation.info.vocab_size)
     text = preparation.model.tokenizer.decode(request.tokens, skip_special=False)
     return encode_json(DetokenizeResponse(text=text, prompt=text))
