@@ -33,6 +33,7 @@ from tidegate.http.tls import TlsFiles
 from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
 from tidegate.lifecycle.cost_model import ChunkRule
 from tidegate.lifecycle.drain import Drain, DrainState
+from tidegate.lifecycle.ledger_rules import LedgerRules
 from tidegate.observability.access_log import AccessLog, Write
 from tidegate.observability.audit import AuditLog
 from tidegate.observability.composite_observer import CompositeObserver
@@ -133,13 +134,7 @@ def build_parts(
         settings.server.unsent_bytes,
         on_fault=_log_fault,
     )
-    service_settings = ServiceSettings(
-        settings.server.status_hold_s,
-        UnknownFieldPolicy(settings.api.unknown_fields),
-        server_facts(settings, ledger_facts(rules)),
-        MaxDeadlines(settings.deadlines.max_ms, settings.deadlines.first_token_ms),
-    )
-    service = Service(loaded.served, surroundings, service_settings, entropy)
+    service = Service(loaded.served, surroundings, _service_settings(settings, rules), entropy)
     recorder = AnswerRecorder(ledger, observer, rules.max_answer_bytes) if ledger is not None else None
     idempotent = IdempotentService(service, recorder, rules, observer, clock)
     admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept), accounts)
@@ -163,6 +158,15 @@ def build_parts(
         observer=observer,
         public_app=make_public_app(idempotent, settings=http, ports=ports),
         access=access,
+    )
+
+
+def _service_settings(settings: Settings, rules: LedgerRules) -> ServiceSettings:
+    return ServiceSettings(
+        settings.server.status_hold_s,
+        UnknownFieldPolicy(settings.api.unknown_fields),
+        server_facts(settings, ledger_facts(rules)),
+        MaxDeadlines(settings.deadlines.max_ms, settings.deadlines.first_token_ms),
     )
 
 
