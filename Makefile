@@ -3,6 +3,7 @@
 # make test    the whole test suite
 # make lint    ruff, mypy, import-linter
 # make bench   the benchmarks of docs/performance.md; about fifteen minutes, on a machine that does nothing else
+# make soak    trouble for half an hour, and the accounts afterwards (arguments: make soak ARGS="--minutes 2")
 # make openai-suite   openai-python's own API tests against a server of ours (docs/suites.md)
 # make lock    resolve the lock files again
 
@@ -13,7 +14,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 ARGS ?=
 TESTS ?=
 
-.PHONY: setup serve test lint format lock clean bench openai-suite
+.PHONY: setup serve test lint format lock clean bench soak openai-suite
 
 setup: $(VENV)/.ready
 
@@ -53,12 +54,17 @@ bench: setup
 	$(BIN)/python bench/stream_cost.py
 	$(BIN)/python bench/growth.py
 	$(BIN)/python bench/idle_streams.py
+	$(BIN)/python bench/stuck_readers.py
 	$(BIN)/python bench/shedding.py
 	$(BIN)/python bench/overload.py
 	$(BIN)/python bench/server_throughput.py
 	$(BIN)/python bench/decode_throughput.py
 	$(BIN)/python bench/prefill_chunks.py
 	$(BIN)/python bench/sampler.py
+	$(BIN)/python bench/ledger.py
+
+soak: setup
+	@$(BIN)/python bench/soak.py $(ARGS)
 
 openai-suite: setup
 	@$(BIN)/python scripts/openai_suite.py $(ARGS)

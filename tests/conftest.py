@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+pytest.register_assert_rewrite("harness")  # so that its assertions say what they compared
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:

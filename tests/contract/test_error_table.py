@@ -55,7 +55,7 @@ EXPECTED = {code: (status, kind, advice) for status, kind, codes, advice in PROM
 
 
 @pytest.mark.parametrize("cls", LEAVES, ids=lambda cls: cls.__name__)
-def test_a_leaf_is_answered_as_the_contract_says(cls: type[errors.ServeError]) -> None:
+def test_a_leaf_is_answered_as_the_contract_says(cls: type[errors.ServeError]) -> None:  # ERR-2
     answer = error_answer(make(cls))
     error = json.loads(answer.body)["error"]
     assert (answer.status, error["type"], dict(answer.headers)["X-Should-Retry"]) == EXPECTED[error["code"]]
@@ -107,7 +107,7 @@ def test_a_method_that_is_not_allowed_names_those_that_are() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("/etc/secret"), KeyError(3), errors.InternalError("key 0x7f")])
-def test_a_bug_of_ours_shows_nothing_of_itself(error: Exception) -> None:
+def test_a_bug_of_ours_shows_nothing_of_itself(error: Exception) -> None:  # ERR-4
     answer = error_answer(error)
     assert answer.status == 500
     assert json.loads(answer.body) == {

@@ -10,6 +10,7 @@ from msgspec import UNSET
 
 from tidegate.cli.described_settings import server_facts
 from tidegate.cli.model_loading import load_model
+from tidegate.cli.open_ledger import ledger_facts, ledger_rules
 from tidegate.cli.settings_sources import resolve
 from tidegate.contract.self_description import DescribedLimit, SelfDescription
 from tidegate.contract.unknown_fields import UnknownFieldPolicy
@@ -26,7 +27,9 @@ def description() -> SelfDescription:
     """The default settings; the scripted engine has all limits."""
     settings = resolve(None, {}, {"engine.kind": "scripted"}, is_file_required=False).settings
     served = load_model(settings).served
-    return describe_contract(served, None, server_facts(settings), UnknownFieldPolicy.REPORT, ANONYMOUS)
+    return describe_contract(
+        served, None, server_facts(settings, ledger_facts(ledger_rules(settings))), UnknownFieldPolicy.REPORT, ANONYMOUS
+    )
 
 
 def row(name: str, limit: DescribedLimit) -> str:

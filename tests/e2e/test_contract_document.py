@@ -100,6 +100,7 @@ ELSEWHERE = {
     "header_bytes": "tests/http",
     "json_elements": "tests/contract/test_json_size.py",
     "tokenize_characters": "tests/serving/test_large_bodies.py",
+    "pending_body_bytes": "tests/http/test_pending_bodies.py",
     "concurrency": "of keys",
     "requests_per_minute": "of keys",
     "tokens_per_minute": "of keys",

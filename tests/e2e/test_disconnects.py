@@ -158,7 +158,7 @@ def test_an_abort_or_hold_of_what_is_not_live_touches_nothing(server: ServerThre
 
     server.look(interfere)
     caller.read_rest()
-    assert (caller.text(), caller.stream().finish_reasons()) == ("abc", ["stop"])
+    assert (caller.text(), caller.stream().finish_reasons()) == (cell.text, ["stop"])
     caller.client.close()
     server.wait_back(before)
 

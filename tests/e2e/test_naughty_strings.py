@@ -46,7 +46,7 @@ def test_there_are_hundreds_of_them() -> None:
     assert any("\u2028" in text for text in STRINGS)
 
 
-def test_a_stream_says_each_as_it_was_generated_and_as_the_whole_answer_has_it(scripted: ServerThread) -> None:
+def test_a_stream_says_each_as_it_was_generated_and_as_the_whole_answer_has_it(scripted: ServerThread) -> None:  # SSE-9
 
     def ask(text: str, *, is_stream: bool) -> Answer:
         script = {"pieces": pieces(text), "finish": "eos"}
@@ -65,7 +65,7 @@ def test_a_stream_says_each_as_it_was_generated_and_as_the_whole_answer_has_it(s
             assert not any(end in events.body.decode() for end in LINE_ENDS)
 
 
-def test_deltas_never_hold_half_a_character(scripted: ServerThread) -> None:
+def test_deltas_never_hold_half_a_character(scripted: ServerThread) -> None:  # SSE-7
     for text in UTF8:
         if "\ufffd" in text:
             continue

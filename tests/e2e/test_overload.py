@@ -76,7 +76,7 @@ def test_of_two_hundred_at_once_each_is_served_or_told_to_come_back(narrow: Serv
     assert now.since(counted, "http_requests_total", status="429") == num_refused
 
 
-def test_after_an_overload_the_next_request_is_served(narrow: ServerThread) -> None:
+def test_after_an_overload_the_next_request_is_served(narrow: ServerThread) -> None:  # OVL-6 OVL-9
     before = narrow.rest()
     held = [RawClient(narrow.port) for _ in range(2)]
     for client in held:
@@ -87,6 +87,8 @@ def test_after_an_overload_the_next_request_is_served(narrow: ServerThread) -> N
             refused = request(narrow.port, "POST", route.value, ask(route, stream=is_stream))
             check_refusal(refused, 429, "queue_depth", 1)
     assert request(narrow.port, "GET", "/health").status == 200, "a full queue is not a broken host"
+    for path in ("/readyz", "/metrics", "/admin/v1/requests"):
+        assert request(narrow.admin_port, "GET", path).status == 200
     for client in held:
         client.close()
     narrow.wait_back(before)

@@ -65,7 +65,7 @@ def test_curl_reads_a_whole_stream(server: ServerThread) -> None:
 
 
 @needs_curl
-def test_curl_sees_each_piece_as_it_is_generated(scripted: ServerThread) -> None:
+def test_curl_sees_each_piece_as_it_is_generated(scripted: ServerThread) -> None:  # SSE-8
     """The second piece never comes, and still the first one is there."""
     script = {"pieces": ["61", "62"], "delays_s": [0, 3600], "finish": "eos"}
     with curl(scripted, body(scripted, stream=True, x_script=script)) as process:

@@ -15,24 +15,24 @@ from harness.raw_http import Answer, request
 from harness.real_model import serve_bundled_model
 from harness.request_expectations import EXPECTATIONS, Outcome, check_any_answer
 from harness.server_thread import ServerThread
+from harness.server_view import read_metrics
 
 CASES = Path(__file__).parent.parent / "data" / "cases" / "cases.jsonl"
 CHAT = "/v1/chat/completions"
 
 EMBEDDINGS, RESPONSES, KEYS = "embeddings", "the Responses API", "keys"
-TOOLS, CONSTRAINTS, IDEMPOTENCY = "tools", "structured output", "idempotency"
+TOOLS, CONSTRAINTS = "tools", "structured output"
 WAITING = {
     **dict.fromkeys(("C171-2", "C172-1", "C173-1", "C175-1", "C176-1", "C176-3", "C177-1", "C177-3"), EMBEDDINGS),
     **dict.fromkeys(("C183-2", "C184-1", "C186-2", "C186-4"), RESPONSES),
     **dict.fromkeys(("C190-1", "C190-3", "C190-5", "C190-7", "C190-9"), KEYS),
     **dict.fromkeys(("C076-1", "C076-3", "C144-1", "C148-3"), TOOLS),
     **dict.fromkeys(("C119-7", "C127-1"), CONSTRAINTS),
-    "C164-1": IDEMPOTENCY,
 }
 """What concerns features that are not served yet, by case."""
 TOKENS_MATTER = {"stop strings", "templates", "logprobs", "completions/tokenize"}
 ALSO_REAL = {"C150-2", "C153-1", "C155-2", "C156-3", "C158-1", "C158-3", "C187-1"}
-HARNESS_KEYS = {"alive_after", "policy", "parallel", "status_each", "distinct_ids"}
+HARNESS_KEYS = {"alive_after", "policy", "parallel", "status_each", "distinct_ids", "sequence"}
 
 
 def _cases() -> Iterator[dict[str, Any]]:
@@ -48,8 +48,8 @@ REAL = [case for case in SERVED if case["area"] in TOKENS_MATTER or case["id"] i
 
 
 @pytest.fixture(scope="module")
-def simulated() -> Iterator[ServerThread]:
-    with ServerThread("simulated") as running:
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerThread]:
+    with ServerThread("simulated", server__state_dir=str(tmp_path_factory.mktemp("state"))) as running:
         yield running
 
 
@@ -106,6 +106,9 @@ def _play(server: ServerThread, case: dict[str, Any]) -> None:
     if "parallel" in expect:
         _check_parallel(server, given, body, expect)
         return
+    if "sequence" in expect:
+        _check_sequence(server, given, expect["sequence"])
+        return
     outcome = _ask(server, given, body)
     check_any_answer(outcome)
     for name, value in expect.items():
@@ -140,3 +143,21 @@ def _check_parallel(server: ServerThread, given: dict[str, Any], body: bytes | N
     assert [answer.status for answer in answers] == [expect["status_each"]] * len(answers)
     assert {answer.headers["x-request-id"] for answer in answers} == {given["headers"]["X-Request-Id"]}
     assert len({answer.json()["id"] for answer in answers}) == len(answers)
+
+
+def _check_sequence(server: ServerThread, given: dict[str, Any], steps: list[dict[str, Any]]) -> None:
+    """One request, then further ones with its body or another; the engine's runs are counted over all of them."""
+
+    def ask(**changes: Any) -> Answer:
+        body = case_body({**given, "body": {**given["body"], **changes}}, _words(server))
+        return request(server.port, given["method"], given["endpoint"], body, given["headers"])
+
+    before = read_metrics(server.admin_port)
+    first = ask()
+    assert first.status == 200
+    for step in steps:
+        answer = ask() if step.get("same_body") else ask(messages=[{"role": "user", "content": "something else"}])
+        assert answer.status in step.get("status_in", [step.get("status")])
+        assert (answer.body == first.body) is bool(step.get("same_response"))
+        num_runs = read_metrics(server.admin_port).since(before, "request_success_total")
+        assert num_runs == step["engine_runs_total"]

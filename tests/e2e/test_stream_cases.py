@@ -67,7 +67,7 @@ def test_every_case_is_either_played_or_waits_for_a_named_feature() -> None:
 
 
 @pytest.mark.parametrize("case", SERVED, ids=[case["id"] for case in SERVED])
-def test_case(server: ServerThread, case: dict[str, Any]) -> None:
+def test_case(server: ServerThread, case: dict[str, Any]) -> None:  # SSE-3 SSE-9
     told = _play(server, case)
     expect = case["expect"]
     for name in expect.get("assert", []):

@@ -1,5 +1,7 @@
 """The fault matrix as data: in which phase a request is, how it is asked for, and what its client has read."""
 
+import importlib
+import importlib.util
 from dataclasses import dataclass
 from enum import Enum
 from itertools import product
@@ -12,21 +14,26 @@ from harness.server_view import engine_state, live_requests
 LONG_S = 30.0
 """A pause that no test waits out."""
 PIECES = ("a", "b", "c")
-WHOLE_TEXT = "abc"
+MAX_TOKENS = 1000
+"""What a request of the matrix may generate: more than any of its scripts, and cheap for admission."""
 
 
 class Phase(Enum):
-    """Where the engine is with a request when the fault comes."""
+    """Where a request is when the fault comes."""
 
+    GATE = "gate"
+    """Queued in the server: the engine has not heard of it."""
     QUEUED = "queued"
+    """Queued in the engine."""
     PREFILL = "prefill"
     DECODE = "decode"
     LAST = "last"
     """All but the last token are out; the finish would come with it."""
 
 
-NUM_TOKENS = {Phase.QUEUED: 0, Phase.PREFILL: 0, Phase.DECODE: 1, Phase.LAST: 2}
-"""How many tokens a request has while it rests in a phase."""
+NUM_TOKENS = {Phase.GATE: 0, Phase.QUEUED: 0, Phase.PREFILL: 0, Phase.DECODE: 1, Phase.LAST: 2}
+"""How many tokens each choice of a request has while it rests in a phase."""
+ENGINE_PHASES = tuple(phase for phase in Phase if phase is not Phase.GATE)
 
 
 class Route(Enum):
@@ -36,27 +43,84 @@ class Route(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One request of the matrix."""
+    """One request of the matrix. Each of its prompts has `n` choices; all choices have the same text."""
 
     phase: Phase
     route: Route
     is_stream: bool
+    num_prompts: int = 1
+    n: int = 1
 
     @property
     def name(self) -> str:
-        return f"{self.phase.value}-{self.route.name.lower()}-{'stream' if self.is_stream else 'whole'}"
+        shape = self.route.name.lower() if self.num_choices == 1 else f"{self.route.name.lower()}x{self.num_choices}"
+        return f"{self.phase.value}-{shape}-{'stream' if self.is_stream else 'whole'}"
+
+    @property
+    def num_choices(self) -> int:
+        return self.num_prompts * self.n
+
+    @property
+    def num_tokens_before(self) -> int:
+        """Tokens of all choices while the request rests."""
+        return NUM_TOKENS[self.phase] * self.num_choices
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """The tokens of one choice. The first one names the cell: no other answer may hold it."""
+        return (f"<{self.name}>", *PIECES[1:])
+
+    @property
+    def text(self) -> str:
+        """The whole text of each choice."""
+        return "".join(self.pieces)
 
     @property
     def text_before(self) -> str:
-        """What a stream's reader has read by then."""
-        return WHOLE_TEXT[: NUM_TOKENS[self.phase]] if self.is_stream else ""
+        """What a stream's reader has read of each choice by then."""
+        return "".join(self.pieces[: NUM_TOKENS[self.phase]]) if self.is_stream else ""
 
-    def body(self, pause_s: float = LONG_S) -> dict[str, Any]:
+    def body(self, pause_s: float = LONG_S, **more_script: Any) -> dict[str, Any]:
         """Asks for the whole text, with one pause in the cell's phase."""
-        return ask(self.route, script(self.phase, pause_s), stream=self.is_stream)
+        fields: dict[str, Any] = {"stream": self.is_stream, "n": self.n, "max_tokens": MAX_TOKENS}
+        if self.num_prompts > 1:
+            fields["prompt"] = ["hi"] * self.num_prompts
+        return ask(self.route, script(self.phase, pause_s, self.pieces) | more_script, **fields)
 
 
-CELLS = tuple(Cell(*members) for members in product(Phase, Route, (True, False)))
+ONE, BATCH = (1, 1), (2, 2)
+"""How many prompts a request has, and how many choices each of them."""
+
+
+def cells_of(phases: tuple[Phase, ...], *shapes: tuple[Route, tuple[int, int]]) -> tuple[Cell, ...]:
+    """Every request of these phases and shapes, streamed and whole."""
+    return tuple(
+        Cell(phase, route, is_stream, num_prompts, n)
+        for phase, (route, (num_prompts, n)), is_stream in product(phases, shapes, (True, False))
+    )
+
+
+SHAPES = ((Route.CHAT, ONE), (Route.COMPLETIONS, ONE), (Route.COMPLETIONS, BATCH))
+CELLS = cells_of(ENGINE_PHASES, *SHAPES[:2])
+"""Those of one choice."""
+ENGINE_CELLS = cells_of(ENGINE_PHASES, *SHAPES)
+QUEUES_AT_GATE = importlib.util.find_spec("tidegate.lifecycle.engine_load") is not None
+"""Whether requests queue in the server, as they do since admission knows what the engine has to do."""
+GATE_CELLS = cells_of((Phase.GATE,), *SHAPES) if QUEUES_AT_GATE else ()
+MATRIX_CELLS = (*GATE_CELLS, *ENGINE_CELLS)
+NUM_IN_ENGINE = sum(cell.num_choices for cell in ENGINE_CELLS)
+
+
+def _num_rows() -> int:
+    """A server gives its engine some sequences more than it has rows, so that a row never stands empty."""
+    if not QUEUES_AT_GATE:
+        return NUM_IN_ENGINE
+    look_ahead = importlib.import_module("tidegate.lifecycle.engine_load").look_ahead
+    return next(rows for rows in range(1, NUM_IN_ENGINE + 1) if rows + look_ahead(rows) == NUM_IN_ENGINE)
+
+
+NUM_ROWS = _num_rows()
+"""Sequences of a server in which all of ENGINE_CELLS are in the engine and all of GATE_CELLS wait before it."""
 
 
 def ask(route: Route, x_script: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
@@ -70,10 +134,12 @@ def hex_pieces(*texts: str) -> list[str]:
     return [text.encode().hex() for text in texts]
 
 
-def script(phase: Phase, pause_s: float) -> dict[str, Any]:
+def script(phase: Phase, pause_s: float, texts: tuple[str, ...] = PIECES) -> dict[str, Any]:
     """Three tokens, and one pause."""
-    pieces = {"pieces": hex_pieces(*PIECES), "finish": "eos"}
+    pieces = {"pieces": hex_pieces(*texts), "finish": "eos"}
     match phase:
+        case Phase.GATE:
+            return pieces
         case Phase.QUEUED:
             return {**pieces, "queue_delay_s": pause_s}
         case Phase.PREFILL:
@@ -88,19 +154,27 @@ class Caller:
     """One cell's client: sends, and reads what there is to read in its phase."""
 
     def __init__(
-        self, port: int, cell: Cell, *, pause_s: float = LONG_S, headers: dict[str, str] | None = None
+        self,
+        port: int,
+        cell: Cell,
+        *,
+        pause_s: float = LONG_S,
+        body: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
+        receive_buffer_bytes: int | None = None,
     ) -> None:
         self.cell = cell
-        self.client = RawClient(port)
+        self.client = RawClient(port, receive_buffer_bytes=receive_buffer_bytes)
         self.answer: Answer | None = None
-        self.client.post(cell.route.value, cell.body(pause_s), {"X-Request-Id": cell.name, **(headers or {})})
+        sent = cell.body(pause_s) if body is None else body
+        self.client.post(cell.route.value, sent, {"X-Request-Id": cell.name, **(headers or {})})
 
     def read_before(self) -> str:
         """Reads a stream's text up to the pause; returns it. Nothing for a whole reply, or before the status."""
         if not self.cell.text_before:
             return ""
         self.answer = self.client.read_head()
-        while self.text() != self.cell.text_before:
+        while set(self.texts()) != {self.cell.text_before}:
             chunk = self.client.read_chunk()
             assert chunk is not None, "the stream ended early"
             self.answer.body += chunk
@@ -118,17 +192,28 @@ class Caller:
         assert self.answer is not None
         return read_stream(self.answer.body)
 
-    def text(self) -> str:
+    def texts(self) -> list[str]:
+        """What each choice of a stream has brought so far."""
         stream = self.stream()
-        return stream.content() if self.cell.route is Route.CHAT else stream.text()
+        read = stream.content if self.cell.route is Route.CHAT else stream.text
+        return [read(index) for index in range(self.cell.num_choices)]
+
+    def text(self) -> str:
+        """The same of the first choice."""
+        return self.texts()[0]
 
 
 def are_resting(admin_port: int, cells: tuple[Cell, ...]) -> bool:
     """Whether every one of these requests, and nothing else, is in its phase."""
     live, gauges = live_requests(admin_port), engine_state(admin_port)["gauges"]
-    num_queued = sum(cell.phase is Phase.QUEUED for cell in cells)
-    if len(live) != len(cells) or any(request["work"] != "running" for request in live.values()):
+    works = {cell.name: "received" if cell.phase is Phase.GATE else "running" for cell in cells}
+    if {name: request["work"] for name, request in live.items()} != works:
         return False
-    if (gauges["num_waiting"], gauges["num_running"]) != (num_queued, len(cells) - num_queued):
+    in_engine = [cell for cell in cells if cell.phase is not Phase.GATE]
+    # Choices of a prompt that is being read wait for it.
+    num_waiting = sum(cell.num_choices for cell in in_engine if cell.phase is Phase.QUEUED)
+    num_waiting += sum(cell.num_choices - cell.num_prompts for cell in in_engine if cell.phase is Phase.PREFILL)
+    num_running = sum(cell.num_choices for cell in in_engine) - num_waiting
+    if (gauges["num_waiting"], gauges["num_running"]) != (num_waiting, num_running):
         return False
-    return all(live[cell.name]["completion_tokens"] == NUM_TOKENS[cell.phase] for cell in cells)
+    return all(live[cell.name]["completion_tokens"] == cell.num_tokens_before for cell in cells)

@@ -10,7 +10,7 @@ from typing import IO
 
 from harness.state_folder import lend_state_folder
 
-READY = re.compile(r"ready on http://127\.0\.0\.1:(\d+) \(admin on http://127\.0\.0\.1:(\d+)\)")
+READY = re.compile(r"ready on https?://127\.0\.0\.1:(\d+) \(admin on http://127\.0\.0\.1:(\d+)\)")
 PATIENCE_S = 60.0
 PROGRAM = "from tidegate.cli.main import main; main()"
 
@@ -19,15 +19,16 @@ class ServerProcess:
     """Used as a context manager, ready when entered. `settings` are like `server__drain_timeout_s`: 1.5.
 
     Its state lies in a folder of its own, unless `server__state_dir` says where.
+    `program` is Python that ends by running the command line; a test of crashes adds the crash.
     """
 
-    def __init__(self, engine: str, **settings: object) -> None:
+    def __init__(self, engine: str, program: str = PROGRAM, **settings: object) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TIDEGATE_")}
         environment["TIDEGATE_SERVER__STATE_DIR"] = lend_state_folder(self)
         environment |= {f"TIDEGATE_{name.upper()}": str(value) for name, value in settings.items()}
         environment["TIDEGATE_LOG__FORMAT"] = "json"
         self._process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, "serve", "--engine", engine, "--port", "0", "--admin-port", "0"],
+            [sys.executable, "-c", program, "serve", "--engine", engine, "--port", "0", "--admin-port", "0"],
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env=environment,

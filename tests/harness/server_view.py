@@ -56,7 +56,9 @@ def engine_state(admin_port: int) -> dict[str, Any]:
 
 
 def ended_requests(log: str | Iterable[str]) -> dict[str, dict[str, Any]]:
-    """The log's records of ended requests by their callers' own ids."""
+    """The log's records of ended requests to the engine by their callers' own ids."""
     lines = log.splitlines() if isinstance(log, str) else log
     records = [json.loads(line) for line in lines if line.startswith("{")]
-    return {record["wire_id"]: record for record in records if record["event"] == "request ended"}
+    return {
+        record["wire_id"]: record for record in records if record["event"] == "request ended" and "request_id" in record
+    }

@@ -15,6 +15,7 @@ import uvloop
 
 from tidegate.contract.admin_query import RequestFilter
 from tidegate.errors import ModelNotFound, RouteNotFound, ServeError
+from tidegate.http.app import AppPorts
 from tidegate.http.granian_server import GranianServer
 from tidegate.http.listener import bind_tcp
 from tidegate.http.settings import ServerSettings
@@ -311,5 +312,6 @@ def make() -> Any:
         eventually = staticmethod(eventually)
         whole = WholeReply
         error = ServeError
+        ports = AppPorts
 
     return Make

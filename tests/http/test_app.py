@@ -203,7 +203,9 @@ def test_a_client_that_leaves_inside_its_body_is_no_error(service: Any, caplog: 
     "cause",
     [RuntimeError("secret /etc/passwd 0x7f00"), errors.InternalError("secret"), asyncio.CancelledError("inner")],
 )
-def test_our_own_failures_show_nothing(service: Any, cause: BaseException, caplog: pytest.LogCaptureFixture) -> None:
+def test_our_own_failures_show_nothing(
+    service: Any, cause: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:  # ERR-4
     service.raise_(cause)
     with caplog.at_level(logging.ERROR):
         answer = ask(make_public_app(service), "POST", CHAT, body=b"{}")

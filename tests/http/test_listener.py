@@ -56,7 +56,7 @@ def test_an_address_that_is_not_ours_is_explained(host: str, words: str) -> None
         bind_tcp(host, 0)
 
 
-def test_accepted_connections_inherit_the_options() -> None:
+def test_accepted_connections_inherit_the_options() -> None:  # SSE-8
     with bind_tcp("127.0.0.1", 0, send_buffer_bytes=16384, write_timeout_s=60) as sock:
         client = socket.create_connection(sock.getsockname())
         sock.setblocking(True)

@@ -23,6 +23,11 @@ def test_repeated_headers_are_joined_and_names_are_lower_case() -> None:
     assert head.headers == {"accept": "a, b", "x-a": "\xff"}
 
 
+def test_white_space_around_a_value_is_no_part_of_it() -> None:
+    head = read_head(scope((b"A", b" a b\t "), (b"B", b" "), (b"C", b"a "), (b"C", b""), (b"D", b"\xa0")))
+    assert head.headers == {"a": "a b", "b": "", "c": "a, ", "d": "\xa0"}
+
+
 @pytest.mark.parametrize(
     ("client", "peer"),
     [
@@ -77,12 +82,12 @@ def test_two_hosts_are_refused() -> None:
 
 
 @pytest.mark.parametrize("given_id", ["a", "A-Z.0_9", "x" * 128])
-def test_a_well_formed_id_is_echoed(given_id: str) -> None:
+def test_a_well_formed_id_is_echoed(given_id: str) -> None:  # ERR-3
     assert choose_request_id(read_head(scope((b"x-request-id", given_id.encode()))), b"\0" * 24) == given_id
 
 
 @pytest.mark.parametrize("given_id", ["", "x" * 129, "a b", "a\nb", "a:80", "é", "a/b", "a\r\nSet-Cookie: x", "ok\n"])
-def test_any_other_id_is_replaced_by_a_minted_one(given_id: str) -> None:  # SEC-19
+def test_any_other_id_is_replaced_by_a_minted_one(given_id: str) -> None:  # SEC-19 ERR-3
     head = read_head(scope((b"x-request-id", given_id.encode("latin-1"))))
     assert choose_request_id(head, bytes(24)) == "req_" + "0" * 24
 
@@ -91,3 +96,47 @@ def test_any_other_id_is_replaced_by_a_minted_one(given_id: str) -> None:  # SEC
 def test_no_head_makes_reading_raise(headers: list[tuple[bytes, bytes]], path: bytes) -> None:
     head = read_head(scope(*headers, raw_path=path))
     assert isinstance(choose_request_id(head, bytes(24)), str)
+
+
+CODING, LENGTH = (b"transfer-encoding", b"chunked"), (b"content-length", b"2")
+
+
+@pytest.mark.parametrize(
+    ("headers", "version", "is_doubtful"),
+    [
+        ((), "1.1", False),
+        ((), "1.0", False),
+        ((), "1", False),
+        ((LENGTH,), "1.0", False),
+        ((CODING,), "1.1", False),
+        (((b"transfer-encoding", b" Chunked\t"),), "1.1", False),
+        (((b"content-length", b" 2 "),), "1.1", False),
+        ((CODING, LENGTH), "1.1", True),
+        ((LENGTH, CODING), "1.1", True),
+        ((CODING, CODING), "1.1", True),
+        ((LENGTH, LENGTH), "1.1", True),
+        (((b"transfer-encoding", b"gzip, chunked"),), "1.1", True),
+        (((b"transfer-encoding", b"identity"),), "1.1", True),
+        (((b"transfer-encoding", b""),), "1.1", True),
+        (((b"content-length", b"+2"),), "1.1", True),
+        (((b"content-length", b""),), "1.1", True),
+        ((CODING,), "1.0", True),
+        ((CODING,), "1", True),
+        ((), "0.9", True),
+        ((), "2.0", True),
+    ],
+)
+def test_framing_that_others_may_read_differently_is_refused(
+    headers: Any, version: str, is_doubtful: bool
+) -> None:  # SLOW-6
+    head = read_head(scope(*headers, http_version=version))
+    assert head.is_framing_doubtful is is_doubtful
+    if is_doubtful:
+        with pytest.raises(InvalidValue):
+            check_head(head, HttpSettings())
+    else:
+        check_head(head, HttpSettings())
+
+
+def test_the_method_is_kept_as_it_was_spelled() -> None:
+    assert read_head(scope(method="get")).method == "get"

@@ -88,7 +88,9 @@ def test_an_answer_has_our_headers_and_is_whole(make: Any, kind: str) -> None:
     ],
     ids=lambda value: value[:40].decode("latin-1") if isinstance(value, bytes) else str(value),
 )
-def test_a_refusal_has_our_shape(make: Any, kind: str, request_bytes: bytes, expected_status: int, code: str) -> None:
+def test_a_refusal_has_our_shape(
+    make: Any, kind: str, request_bytes: bytes, expected_status: int, code: str
+) -> None:  # ERR-1 ERR-2 ERR-3 SLOW-4
     status, headers, body = talk_once(make, kind, request_bytes)
     error = msgspec.json.decode(body)["error"]
     assert (status, error["code"], headers["content-type"]) == (expected_status, code, "application/json")

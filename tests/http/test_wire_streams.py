@@ -45,7 +45,7 @@ def serve_stream(make: Any, kind: str, stream: Any, **settings: Any) -> Any:
     return make.serve(kind, make_public_app(service, settings=HttpSettings(**settings)))
 
 
-def test_frames_come_as_they_are_made_and_the_connection_is_used_again(make: Any, kind: str) -> None:
+def test_frames_come_as_they_are_made_and_the_connection_is_used_again(make: Any, kind: str) -> None:  # SSE-8
     async def go() -> None:
         service = make.service()
         async with make.serve(kind, make_public_app(service)) as site:
@@ -87,7 +87,7 @@ def test_an_idle_stream_gets_comment_lines_between_events(make: Any, kind: str) 
     assert b"data: 1\n\n" in body
 
 
-def test_no_heartbeat_comes_before_the_status_is_known(make: Any, kind: str) -> None:
+def test_no_heartbeat_comes_before_the_status_is_known(make: Any, kind: str) -> None:  # SSE-6
     async def go() -> None:
         service = make.service()
         release = asyncio.Event()

@@ -113,7 +113,7 @@ def overload(engine: Rows, num_slots: int, factor: int) -> int:
     return num_refused
 
 
-def test_at_five_times_capacity_all_rows_stay_busy_and_the_rest_is_refused_at_once() -> None:
+def test_at_five_times_capacity_all_rows_stay_busy_and_the_rest_is_refused_at_once() -> None:  # OVL-2
     engine = rows(NUM_ROWS, 16)
     num_refused = overload(engine, num_slots=20, factor=5)
     assert len(engine.ended) >= 0.9 * 20 * NUM_ROWS

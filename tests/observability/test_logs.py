@@ -9,7 +9,15 @@ import pytest
 import structlog
 
 from tidegate.observability.log_observer import LogObserver
-from tidegate.observability.logs import LibraryHandler, LogFormat, LogSettings, build_logger, configure_logging
+from tidegate.observability.logs import (
+    MAX_TRACEBACK_LINE_CHARS,
+    MAX_TRACEBACK_LINES,
+    LibraryHandler,
+    LogFormat,
+    LogSettings,
+    build_logger,
+    configure_logging,
+)
 from tidegate.observability.observer import EngineChanged, RequestEnded
 
 ENDED = RequestEnded(
@@ -95,6 +103,27 @@ def test_an_exception_is_shown_without_locals_and_escaped(kind: LogFormat) -> No
     assert local_secret not in shown
 
 
+def test_a_traceback_has_a_bounded_number_of_bounded_lines() -> None:  # OVL-8 SEC-29
+    def fail(depth: int) -> None:
+        if not depth:
+            raise ValueError("x" * 5000)
+        try:
+            fail(depth - 1)
+        except ValueError as cause:
+            raise ValueError(f"at {depth}") from cause
+
+    stream = io.StringIO()
+    try:
+        fail(60)
+    except ValueError:
+        logger(stream, kind=LogFormat.JSON).exception("broke")
+    shown = records(stream)[0]["traceback"]
+    assert isinstance(shown, list)
+    assert len(shown) == MAX_TRACEBACK_LINES
+    assert "at 60" in shown[-1], "the last lines stay"
+    assert max(map(len, shown)) < MAX_TRACEBACK_LINE_CHARS + 50
+
+
 def test_a_stream_that_cannot_be_written_hurts_nobody() -> None:
     logger(Broken()).error("lost")
     closed = io.StringIO()
@@ -103,20 +132,10 @@ def test_a_stream_that_cannot_be_written_hurts_nobody() -> None:
     log.error("lost")
 
 
-def test_an_end_is_one_record_with_its_numbers() -> None:
-    stream = io.StringIO()
-    LogObserver(logger(stream)).request_ended(ENDED)
-    (record,) = records(stream)
-    assert record["event"] == "request ended"
-    assert (record["num_prompt_tokens"], record["num_completion_tokens"]) == (5, 9)
-    assert (record["duration_s"], record["status"], record["outcome"]) == (1.234568, 200, "stop")
-    assert record["wire_id"] == "caller\\x1b[0m"
-    assert "code" not in record
-
-
 def test_server_faults_and_engine_losses_stand_out() -> None:
     stream = io.StringIO()
     observer = LogObserver(logger(stream))
+    observer.request_ended(ENDED)
     observer.request_refused("/v1/x", 429, "queue_full")
     observer.request_refused("/v1/x", 500, "internal_error")
     observer.engine_changed(EngineChanged(is_ready=True, epoch=1, num_restarts=0))
@@ -125,7 +144,6 @@ def test_server_faults_and_engine_losses_stand_out() -> None:
     observer.tokens_delivered(1, None)
     observer.request_received("/v1/x")
     assert [(record["level"], record["event"]) for record in records(stream)] == [
-        ("info", "request refused"),
         ("error", "request refused"),
         ("info", "engine available"),
         ("warning", "engine gone"),

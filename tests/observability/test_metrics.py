@@ -12,10 +12,12 @@ from tidegate.errors import QueueFull, RateLimited
 from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
 from tidegate.lifecycle.cost_model import CostModel
 from tidegate.lifecycle.drain import Drain
+from tidegate.lifecycle.ledger_port import LedgerStatistics
 from tidegate.lifecycle.principal import Quotas
 from tidegate.lifecycle.ticket import Ticket
 from tidegate.observability.catalog import CATALOG, Kind
 from tidegate.observability.exposition import render_metrics
+from tidegate.observability.merged_metrics import MergedMetrics
 from tidegate.observability.metrics import BOUNDS, MetricsObserver
 from tidegate.observability.observer import RequestEnded
 
@@ -34,6 +36,7 @@ GAUGES = EngineGauges(
     num_cached_tokens=400,
     step_s=0.25,
     num_step_tokens=36,
+    num_output_tokens=620,
     prefill_steps_s=1.5,
     num_prefill_steps=5,
     num_mixed_steps=2,
@@ -93,6 +96,7 @@ def test_the_engines_accounts_are_read_when_somebody_looks() -> None:
         "engine_steps_total": 9,
         "engine_prefill_tokens_total": 500,
         "engine_decode_tokens_total": 600,
+        "engine_output_tokens_total": 620,
         "engine_last_step_seconds": 0.25,
         "engine_last_step_tokens": 36,
         "engine_prefill_steps_total": 5,
@@ -151,7 +155,11 @@ def test_admissions_accounts_are_read_too() -> None:
 OUTCOMES = [
     ({"outcome": "stop"}, {"request_success_total{finish_reason=stop}": 1}),
     ({"outcome": "tool_calls"}, {"request_success_total{finish_reason=tool_calls}": 1}),
-    ({"outcome": "error", "code": "engine_lost"}, {"request_errors_total{code=engine_lost}": 1}),
+    (
+        {"outcome": "error", "code": "engine_lost"},
+        {"requests_failed_total{code=engine_lost}": 1, "request_errors_total{code=engine_lost}": 1},
+    ),
+    ({"outcome": "error", "code": None}, {"requests_failed_total{code=internal_error}": 1}),
     ({"outcome": "client_gone", "status": None}, {"aborts_total{cause=client_gone}": 1}),
     (
         {"outcome": "shutdown", "code": "server_draining"},
@@ -164,7 +172,8 @@ OUTCOMES = [
 def test_an_end_counts_where_it_belongs(changes: dict[str, object], expected: dict[str, float]) -> None:
     metrics = observer()
     metrics.request_ended(ended(**changes))
-    prefixes = ("tidegate_request_success_total", "tidegate_request_errors_total", "tidegate_aborts_total")
+    names = ("request_success_total", "request_errors_total", "requests_failed_total", "aborts_total")
+    prefixes = tuple("tidegate_" + name for name in names)
     found = {name: value for name, value in samples(metrics).items() if name.startswith(prefixes) and value}
     assert found == {"tidegate_" + name: value for name, value in expected.items()}
 
@@ -231,7 +240,9 @@ def test_the_process_and_the_build_are_described() -> None:
 
 
 def test_the_registry_holds_exactly_the_catalog() -> None:
-    metrics = MetricsObserver(status, AdmissionController(AdmissionLimits(1, 1, 1), Drain()).statistics)
+    metrics = MetricsObserver(
+        status, AdmissionController(AdmissionLimits(1, 1, 1), Drain()).statistics, "", LedgerStatistics
+    )
     families = {family.name: (family.type, family.documentation) for family in metrics.collect()}
     assert families == {metric.name: (metric.kind.value, metric.help) for metric in CATALOG}
     assert {metric.name for metric in CATALOG if metric.kind is Kind.HISTOGRAM} == {
@@ -246,3 +257,37 @@ def test_the_documentation_lists_exactly_the_catalog() -> None:
         (metric.sample_name, metric.kind.value, ", ".join(f"`{label}`" for label in metric.labels), metric.help)
         for metric in CATALOG
     ]
+
+
+def test_claims_of_idempotency_keys_are_counted_and_their_store_is_read() -> None:
+    metrics = MetricsObserver(status, None, "", lambda: LedgerStatistics(7, 900, 2))
+    for outcome in ("fresh", "replayed", "replayed"):
+        metrics.claim_answered(outcome)
+    metrics.claim_ended("recorded")
+    metrics.request_ended(ended(outcome="replayed"))
+    found = samples(metrics)
+    expected = {
+        "idempotency_claims_total{outcome=fresh}": 1,
+        "idempotency_claims_total{outcome=replayed}": 2,
+        "idempotency_ends_total{outcome=recorded}": 1,
+        "idempotency_entries": 7,
+        "idempotency_bytes": 900,
+        "idempotency_evictions_total": 2,
+    }
+    assert {name: found["tidegate_" + name] for name in expected} == expected
+    assert not any(name.startswith("tidegate_aborts") for name in found)
+
+
+def test_one_store_of_several_processes_is_shown_once() -> None:
+    texts = []
+    for num_entries, num_evicted in ((7, 2), (8, 1)):
+        statistics = LedgerStatistics(num_entries, 100, num_evicted)
+        worker = MetricsObserver(status, None, "", lambda statistics=statistics: statistics)  # type: ignore[misc]
+        texts.append(render_metrics(worker.registry)[0].decode())
+    body, _ = render_metrics(MergedMetrics(observer().registry, texts).registry)
+    values = {
+        name: float(value) for name, value in re.findall(r"^(tidegate_idem\S+) (\S+)$", body.decode(), re.MULTILINE)
+    }
+    assert values["tidegate_idempotency_entries"] == 8
+    assert values["tidegate_idempotency_bytes"] == 100
+    assert values["tidegate_idempotency_evictions_total"] == 3

@@ -75,7 +75,7 @@ def test_without_include_usage_no_chunk_speaks_of_usage_and_the_end_is_the_marke
     assert writer.close() == b"data: [DONE]\n\n"
 
 
-def test_with_include_usage_every_chunk_has_null_and_the_last_has_the_counts() -> None:
+def test_with_include_usage_every_chunk_has_null_and_the_last_has_the_counts() -> None:  # SSE-3
     writer = ChatWriter(head("chat.completion.chunk", include_usage=True), 2)
     data = writer.open() + b"".join(writer.render(*item) for item in EVENTS)
     assert all(chunk["usage"] is None for chunk in frames(data))
@@ -91,7 +91,7 @@ def test_continuous_usage_stands_on_every_chunk() -> None:
     assert [chunk["usage"]["completion_tokens"] for chunk in frames(writer.render(0, ContentText("a")))] == [5]
 
 
-def test_the_chunks_of_a_chat_add_up_to_its_whole_body() -> None:
+def test_the_chunks_of_a_chat_add_up_to_its_whole_body() -> None:  # SSE-9
     writer = ChatWriter(head("chat.completion.chunk"), 2)
     assembler = ChatAssembler(IDENTITY, 2, want_logprobs=True)
     streamed: dict[int, dict[str, Any]] = {index: {"content": "", "logprobs": []} for index in (0, 1)}

@@ -22,7 +22,7 @@ def stream(pieces: list[bytes]) -> list[str]:
 
 
 @pytest.mark.parametrize("case", CASES["strings"], ids=lambda case: case["id"])
-def test_every_cut_of_valid_text_gives_whole_characters_only(case: dict[str, str]) -> None:
+def test_every_cut_of_valid_text_gives_whole_characters_only(case: dict[str, str]) -> None:  # SSE-7
     data = bytes.fromhex(case["utf8_hex"])
     assert data.decode() == case["text"]
     for pieces in partitions(data):

@@ -25,6 +25,8 @@ SERVE_FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
     "--state-dir": ("server.state_dir", {"type": click.Path(file_okay=False), "metavar": "FOLDER"}),
     "--workers": ("server.workers", {"type": int}),
     "--http": ("server.http", {"type": click.Choice(["granian", "uvicorn"])}),
+    "--tls-cert": ("tls.certificate_file", {"type": click.Path(dir_okay=False), "metavar": "FILE"}),
+    "--tls-key": ("tls.key_file", {"type": click.Path(dir_okay=False), "metavar": "FILE"}),
     "--served-model-name": ("model.served_model_name", {"multiple": True, "metavar": "NAME"}),
     "--chat-template": ("model.chat_template", {"type": click.Path(dir_okay=False), "metavar": "FILE"}),
     "--max-model-len": ("model.max_model_len", {"type": int}),

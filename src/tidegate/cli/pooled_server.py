@@ -11,8 +11,10 @@ from tidegate.cli.access import open_admin_access
 from tidegate.cli.drain_order import DrainOrder
 from tidegate.cli.engine_acts import EngineActs
 from tidegate.cli.engine_log import relay_to
+from tidegate.cli.loop_lag import LoopLagProbe
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.pooled_operator import PooledOperator, PooledView
+from tidegate.cli.public_edge import tls_files
 from tidegate.cli.running_server import wait_first
 from tidegate.cli.settings import Settings
 from tidegate.cli.shared_gate import SharedGate
@@ -39,7 +41,7 @@ class PooledServer:
         self.order = order or DrainOrder(settings.server)
         self._socket = sockets.public
         self._socket.set_inheritable(True)
-        self.public_url = describe(self._socket)
+        self.public_url = describe(self._socket, is_tls=tls_files(settings) is not None)
         self._settings = settings
         self._logger = logger
         self._folder = Path(tempfile.mkdtemp(prefix="tidegate-workers-"))
@@ -50,6 +52,7 @@ class PooledServer:
         self._gate = SharedGate(settings, self.supervisor.engine, logger)
         accounts = self._gate.statistics
         metrics = MetricsObserver(self.supervisor.engine.statistics, accounts, __version__)
+        self._lag = LoopLagProbe(metrics.loop_lag)
         self._acts = EngineActs(self.supervisor)
         self._view = PooledView(self.supervisor.engine, metrics, loaded.served, self.order, accounts)
         operator = PooledOperator(self._view, self._acts, self.order)
@@ -66,6 +69,7 @@ class PooledServer:
 
     async def start(self) -> None:
         """Starts engine and workers, and the admin listener."""
+        self._lag.start()
         await self.supervisor.start()
         engine_socket = self.supervisor.socket_path
         if engine_socket is None:
@@ -92,6 +96,7 @@ class PooledServer:
 
     async def stop(self) -> None:
         """Ends workers, listeners and the engine. Idempotent."""
+        self._lag.stop()
         if self._pool is not None:
             await self._pool.aclose()
         await self._gate.aclose()

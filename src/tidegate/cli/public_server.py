@@ -8,7 +8,9 @@ from pathlib import Path
 from structlog.typing import FilteringBoundLogger
 
 from tidegate.cli.drain_order import DrainOrder
+from tidegate.cli.loop_lag import LoopLagProbe
 from tidegate.cli.model_loading import LoadedModel
+from tidegate.cli.public_edge import tls_files
 from tidegate.cli.settings import Settings
 from tidegate.cli.wiring import ServerParts, build_parts, build_server
 from tidegate.engines.local.client import LocalEngine
@@ -37,12 +39,17 @@ class PublicServer:
         """`gate_socket` is where another process decides who enters; None: this one does."""
         self.order = order or DrainOrder(settings.server)
         self.parts: ServerParts = build_parts(settings, loaded, engine, logger, gate_socket)
-        self.http: HttpServer = build_server(settings, self.parts.public_app, sock)
+        self.http: HttpServer = build_server(settings, self.parts.public_app, sock, tls=tls_files(settings))
+        self._lag = LoopLagProbe(self.parts.metrics.loop_lag)
 
     async def start(self) -> None:
         """Accepts connections; requests are refused until the engine is ready."""
+        self._lag.start()
+        self.parts.metrics.num_tasks = lambda: len(asyncio.all_tasks())
         if isinstance(self.parts.gate, RemoteGate):
             self.parts.gate.start()
+        if self.parts.ledger is not None:
+            self.parts.ledger.start()
         await self.http.start()
 
     @property
@@ -74,7 +81,10 @@ class PublicServer:
 
     async def stop(self) -> None:
         """Closes the listener and its connections. Idempotent."""
+        self._lag.stop()
         await self.http.stop()
+        if self.parts.recorder is not None:
+            await self.parts.recorder.aclose()
         gate = self.parts.gate
         if isinstance(gate, RemoteGate):
             await gate.aclose()

@@ -8,8 +8,10 @@ from rich.console import Console
 from tidegate.cli.access import AccessError, gather_access_facts, refuse_exposure
 from tidegate.cli.drain_order import DrainOrder
 from tidegate.cli.model_loading import LoadedModel, LoadError, load_model
+from tidegate.cli.open_ledger import check_ledger
 from tidegate.cli.pooled_server import PooledServer
 from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ignore_signals, on_signals
+from tidegate.cli.public_edge import check_edge
 from tidegate.cli.ready_text import ready_text, starting_text
 from tidegate.cli.running_server import RunningServer, wait_first
 from tidegate.cli.settings import Settings
@@ -17,16 +19,18 @@ from tidegate.cli.sockets import Sockets
 from tidegate.cli.wiring import install_loop_reports, open_log
 from tidegate.engines.local.supervisor import EngineStartFailed
 from tidegate.http.listener import ListenError
+from tidegate.lifecycle.ledger_port import LedgerBroken
 
 
 def run_serve(settings: Settings) -> int:
     """Serves until a signal. Returns the exit code: 0 after a drain, 1 when the engine or a listener failed."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
-        warnings = refuse_exposure(settings)
+        warnings = [*refuse_exposure(settings), *check_edge(settings)]
+        check_ledger(settings)
         loaded = load_model(settings)
         sockets = Sockets(settings)
-    except (AccessError, LoadError, ListenError) as error:
+    except (AccessError, LedgerBroken, LoadError, ListenError) as error:
         console.print(f"tidegate: {error}", style="red", markup=False)
         return EXIT_FAILED if isinstance(error, ListenError) else EXIT_USAGE
     for words in warnings:

@@ -13,6 +13,7 @@ from tidegate import __version__
 from tidegate.cli.access import Access, open_access
 from tidegate.cli.described_settings import server_facts
 from tidegate.cli.model_loading import LoadedModel
+from tidegate.cli.open_ledger import StartableLedger, ledger_facts, ledger_rules, open_ledger
 from tidegate.cli.settings import Settings, step_tokens
 from tidegate.cli.sockets import is_loopback
 from tidegate.contract.unknown_fields import UnknownFieldPolicy
@@ -23,13 +24,17 @@ from tidegate.engines.local.supervisor import SupervisorSettings
 from tidegate.http.app import AppPorts, make_admin_app, make_public_app
 from tidegate.http.asgi import AsgiApp
 from tidegate.http.authorise import Authorise
+from tidegate.http.cors import CorsPolicy
 from tidegate.http.server import HttpServer
 from tidegate.http.service_port import Admin, Operator
 from tidegate.http.settings import HttpSettings
 from tidegate.http.settings import ServerSettings as HttpServerSettings
+from tidegate.http.tls import TlsFiles
 from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
 from tidegate.lifecycle.cost_model import ChunkRule
 from tidegate.lifecycle.drain import Drain, DrainState
+from tidegate.lifecycle.ledger_rules import LedgerRules
+from tidegate.observability.access_log import AccessLog, Write
 from tidegate.observability.audit import AuditLog
 from tidegate.observability.composite_observer import CompositeObserver
 from tidegate.observability.exposition import render_metrics
@@ -38,7 +43,9 @@ from tidegate.observability.logs import LogFormat, LogSettings, configure_loggin
 from tidegate.observability.metrics import MetricsObserver
 from tidegate.observability.observer import EngineChanged, Observer
 from tidegate.serving.admin import AdminView
+from tidegate.serving.answer_recorder import AnswerRecorder
 from tidegate.serving.driver import Surroundings
+from tidegate.serving.idempotent_service import IdempotentService
 from tidegate.serving.local_gate import LocalGate
 from tidegate.serving.prepare import MaxDeadlines
 from tidegate.serving.remote_gate import RemoteGate
@@ -53,9 +60,12 @@ class ServerParts:
     """What a running server consists of, beside its listeners and its engine."""
 
     service: Service
+    ledger: StartableLedger | None
+    recorder: AnswerRecorder | None
     drain: Drain
     gate: LocalGate | RemoteGate
     admin: AdminView
+    metrics: MetricsObserver
     observer: Observer
     public_app: AsgiApp
     access: Access
@@ -99,16 +109,21 @@ def build_parts(
     logger: FilteringBoundLogger,
     gate_socket: Path | None = None,
 ) -> ServerParts:
-    """Builds the server around an engine. Raises AccessError when keys or the admin credential cannot be read.
+    """Builds the server around an engine.
 
-    `gate_socket` is where another process decides who enters the engine; None: this one does.
+    `gate_socket` is where another process decides who enters the engine; None: this one does. Raises AccessError when
+    keys or the admin credential cannot be read, LedgerBroken when the ledger cannot be opened.
     """
     clock = SystemClock()
     drain = Drain()
     gate = build_gate(settings, drain, engine) if gate_socket is None else RemoteGate(gate_socket, drain)
     accounts = gate.statistics if isinstance(gate, LocalGate) else None
-    metrics = MetricsObserver(engine.statistics, accounts, __version__)
-    observer = CompositeObserver([metrics, LogObserver(logger)])
+    ledger = open_ledger(settings)
+    rules = ledger_rules(settings)
+    metrics = MetricsObserver(
+        engine.statistics, accounts, __version__, ledger.statistics if ledger is not None else None
+    )
+    observer = CompositeObserver([metrics, LogObserver(logger, has_access_log=settings.log.access)])
     _report_engine(engine, observer, drain)
     surroundings = Surroundings(
         engine,
@@ -119,25 +134,39 @@ def build_parts(
         settings.server.unsent_bytes,
         on_fault=_log_fault,
     )
-    service_settings = ServiceSettings(
-        settings.server.status_hold_s,
-        UnknownFieldPolicy(settings.api.unknown_fields),
-        server_facts(settings),
-        MaxDeadlines(settings.deadlines.max_ms, settings.deadlines.first_token_ms),
-    )
-    service = Service(loaded.served, surroundings, service_settings, entropy)
+    service = Service(loaded.served, surroundings, _service_settings(settings, rules), entropy)
+    recorder = AnswerRecorder(ledger, observer, rules.max_answer_bytes) if ledger is not None else None
+    idempotent = IdempotentService(service, recorder, rules, observer, clock)
     admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept), accounts)
     access = open_access(settings, clock)
-    ports = AppPorts(observer=observer, clock=clock, entropy=entropy, authorise=access.public)
+    ports = AppPorts(
+        observer=observer,
+        clock=clock,
+        entropy=entropy,
+        authorise=access.public,
+        write_access=_access_log(settings, logger),
+    )
     http = _http_settings(settings)
     return ServerParts(
         service=service,
+        ledger=ledger,
+        recorder=recorder,
         drain=drain,
         gate=gate,
         admin=admin,
+        metrics=metrics,
         observer=observer,
-        public_app=make_public_app(service, settings=http, ports=ports),
+        public_app=make_public_app(idempotent, settings=http, ports=ports),
         access=access,
+    )
+
+
+def _service_settings(settings: Settings, rules: LedgerRules) -> ServiceSettings:
+    return ServiceSettings(
+        settings.server.status_hold_s,
+        UnknownFieldPolicy(settings.api.unknown_fields),
+        server_facts(settings, ledger_facts(rules)),
+        MaxDeadlines(settings.deadlines.max_ms, settings.deadlines.first_token_ms),
     )
 
 
@@ -177,6 +206,10 @@ def _report_engine(engine: LocalEngine, observer: Observer, drain: Drain) -> Non
     engine.on_lost.append(lambda reason: tell(reason=reason))
 
 
+def _access_log(settings: Settings, logger: FilteringBoundLogger) -> Write | None:
+    return AccessLog(logger).write if settings.log.access else None
+
+
 def build_admin_app(
     admin: Admin,
     operator: Operator,
@@ -187,11 +220,12 @@ def build_admin_app(
     authorise: Authorise,
 ) -> AsgiApp:
     """Returns the admin application. On loopback only requests that name loopback are answered."""
+    access = _access_log(settings, logger)
     return make_admin_app(
         admin,
         operator,
         settings=_http_settings(settings),
-        ports=AppPorts(observer=observer, entropy=entropy, authorise=authorise),
+        ports=AppPorts(observer=observer, entropy=entropy, authorise=authorise, write_access=access),
         audit=AuditLog(logger).write,
         is_local=is_loopback(settings.server.admin_host),
     )
@@ -212,19 +246,22 @@ def _http_settings(settings: Settings) -> HttpSettings:
         heartbeat_s=settings.server.heartbeat_s,
         slow_client_timeout_s=settings.server.slow_client_timeout_s,
         queue_full_status=settings.admission.queue_full_status,
+        pending_body_bytes=settings.limits.pending_body_bytes,
+        cors=CorsPolicy(settings.cors.origins, settings.cors.max_age_s),
         has_open_metrics=settings.auth.open_metrics,
     )
 
 
-def build_server(settings: Settings, app: AsgiApp, sock: socket.socket) -> HttpServer:
+def build_server(settings: Settings, app: AsgiApp, sock: socket.socket, *, tls: TlsFiles | None = None) -> HttpServer:
     """Returns the HTTP server of the settings' choice around `app` on a bound socket."""
+    options = HttpServerSettings(tls=tls)
     if settings.server.http == "uvicorn":
         from tidegate.http.uvicorn_server import UvicornServer
 
-        return UvicornServer(app, sock, HttpServerSettings())
+        return UvicornServer(app, sock, options)
     from tidegate.http.granian_server import GranianServer
 
-    return GranianServer(app, sock, HttpServerSettings())
+    return GranianServer(app, sock, options)
 
 
 def _log_fault(fault: BaseException) -> None:

@@ -16,6 +16,7 @@ import uvloop
 from tidegate.cli.access import AccessError
 from tidegate.cli.drain_order import DrainOrder
 from tidegate.cli.model_loading import LoadError, load_model
+from tidegate.cli.open_ledger import check_ledger
 from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, ignore_signals, on_signals
 from tidegate.cli.public_server import PublicServer
 from tidegate.cli.running_server import wait_first
@@ -26,6 +27,7 @@ from tidegate.contract.admin_query import RequestFilter
 from tidegate.contract.codec import encode_json
 from tidegate.engines.local.client import LocalEngine
 from tidegate.engines.local.link import EngineLink
+from tidegate.lifecycle.ledger_port import LedgerBroken
 
 
 def main() -> int:
@@ -42,7 +44,8 @@ async def _serve(spec: WorkerSpec) -> int:
     on_signals(order.give)
     try:
         loaded = load_model(spec.settings)
-    except LoadError as error:
+        check_ledger(spec.settings)
+    except (LoadError, LedgerBroken) as error:
         logger.error("worker failed", reason=str(error))
         return EXIT_FAILED
     engine = LocalEngine(asyncio.get_running_loop().call_exception_handler)

@@ -83,6 +83,7 @@ class Scheduler:
         self.roster = Roster(self._kv, chooser)
         self.num_prefill_tokens = 0
         self.num_decode_tokens = 0
+        self.num_output_tokens = 0
 
     @property
     def max_len(self) -> int:
@@ -314,6 +315,7 @@ class Scheduler:
         token_ids = chosen.token_ids[: verdict.num_kept]
         if token_ids:
             sequence.generated += token_ids
+            self.num_output_tokens += len(token_ids)
             logprobs = None if chosen.logprobs is None else chosen.logprobs[: verdict.num_kept]
             self._outbox.add_tokens(sequence, token_ids, logprobs)
         if verdict.finish is not None:

@@ -110,6 +110,7 @@ class EngineCore:
             num_prompt_tokens=roster.num_prompt_tokens,
             num_cached_tokens=0,
             num_step_tokens=self._num_step_tokens,
+            num_output_tokens=self._scheduler.num_output_tokens,
         )
 
     def check_integrity(self) -> None:

@@ -31,6 +31,8 @@ class EngineGauges(msgspec.Struct, frozen=True, array_like=True):
     num_mixed_steps: int = 0
     decode_steps_s: float = 0.0
     num_decode_steps: int = 0
+    num_output_tokens: int = 0
+    """Every token generated, the one that ends a sequence included."""
 
 
 class EngineStatus(msgspec.Struct, frozen=True):

@@ -17,7 +17,10 @@ from tidegate.http.asgi import Receive, Scope, Send
 from tidegate.http.authorise import Authorise, allow_everyone, check_route, forget_credential
 from tidegate.http.browser_guard import refuse_browsers
 from tidegate.http.connection_abort import abort_connections
-from tidegate.http.exchange import Exchange
+from tidegate.http.connection_watch import ConnectionWatch
+from tidegate.http.cors import CorsPolicy
+from tidegate.http.exchange import Exchange, Site
+from tidegate.http.pending_bodies import PendingBodies
 from tidegate.http.request_body import discard_body
 from tidegate.http.request_head import REQUEST_ID_ENTROPY_BYTES, RequestHead, check_head, choose_request_id, read_head
 from tidegate.http.router import Router
@@ -36,7 +39,9 @@ from tidegate.http.stream_watch import StreamWatch
 from tidegate.http.write_error import write_error
 from tidegate.http.write_whole import write_allowed
 from tidegate.lifecycle.principal import Principal
+from tidegate.observability.access_log import MAX_CLIENT_TEXT, AccessRecord, HttpEnded, Write
 from tidegate.observability.observer import NullObserver, Observer
+from tidegate.serving.call import count_retries
 
 _log = logging.getLogger(__name__)
 _LOOKING = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -55,6 +60,8 @@ class AppPorts:
     clock: Clock = field(default_factory=system.SystemClock)
     entropy: Callable[[int], bytes] = system.entropy
     authorise: Authorise = allow_everyone
+    write_access: Write | None = None
+    """Is told of every request at its end."""
 
 
 def make_public_app(
@@ -80,9 +87,12 @@ def make_admin_app(
     audit: Audit = lambda _act: None,
     is_local: bool = False,
 ) -> "HttpApp":
-    """The application of the admin listener. `is_local`: it is bound to loopback, and answers to no other name."""
+    """The application of the admin listener; no page of another origin may read its answers.
+
+    `is_local`: it is bound to loopback, and answers to no other name.
+    """
     settings, ports = settings or HttpSettings(), ports or AppPorts()
-    settings = replace(settings, body_bytes=min(settings.body_bytes, MAX_BODY_BYTES))
+    settings = replace(settings, body_bytes=min(settings.body_bytes, MAX_BODY_BYTES), cors=CorsPolicy())
     open_paths = OPEN_ADMIN_PATHS | {METRICS_PATH} if settings.has_open_metrics else OPEN_ADMIN_PATHS
 
     def authorise(head: RequestHead) -> Principal:
@@ -115,6 +125,7 @@ class HttpApp:
         self._open_paths = open_paths
         self._settings = settings
         self._ports = ports
+        self._site = Site(self._count_status, PendingBodies(settings.pending_body_bytes), ConnectionWatch(ports.clock))
         self._on_intruder = on_intruder
         """Hears of every request that was not let in and would have changed something."""
 
@@ -132,8 +143,11 @@ class HttpApp:
             send,
             request_id=choose_request_id(head, self._ports.entropy(REQUEST_ID_ENTROPY_BYTES)),
             received_at=self._ports.clock.now(),
-            on_status=self._count_status,
+            site=self._site,
         )
+        if self._ports.write_access is not None:
+            exchange.record = AccessRecord(self._ports.write_access)
+        exchange.extra_headers += self._settings.cors.answer_headers(head.headers)
         exchange.route = self.router.pattern_of(head.path)
         try:
             await self._answer(exchange)
@@ -142,6 +156,8 @@ class HttpApp:
                 raise
         finally:
             exchange.stop_watching()
+            exchange.release_body()
+            self._end_record(exchange)
 
     async def _answer(self, exchange: Exchange) -> None:
         failure: ServeError | None = None
@@ -163,6 +179,11 @@ class HttpApp:
     async def _handle(self, exchange: Exchange) -> None:
         head = exchange.head
         check_head(head, self._settings)
+        preflight = self._settings.cors.preflight_headers(head.method, head.headers)
+        if preflight is not None:
+            await exchange.start(204, preflight)
+            await exchange.finish()
+            return
         if head.path not in self._open_paths:
             self._let_in(exchange)
         forget_credential(head)
@@ -172,6 +193,28 @@ class HttpApp:
             await write_allowed(exchange, match.allow)
         else:
             await match.handler(exchange)
+
+    def _end_record(self, exchange: Exchange) -> None:
+        if self._ports.write_access is None:
+            return
+        head, status = exchange.head, exchange.status
+        outcome = "error" if status is None or status >= 400 else "ok"
+        facts = HttpEnded(
+            wire_id=exchange.request_id,
+            route=exchange.route,
+            method=_known(head.method),
+            status=status,
+            outcome="client_gone" if exchange.is_gone else outcome,
+            code=exchange.error_code,
+            duration_s=self._ports.clock.now() - exchange.received_at,
+            key_name=exchange.principal.log_name,
+            peer=None if head.peer is None else f"{head.peer[0]}:{head.peer[1]}",
+            forwarded_for=_cut(head.headers.get("x-forwarded-for")),
+            user_agent=_cut(head.headers.get("user-agent")),
+            is_replayed=exchange.is_replayed,
+            num_retries=count_retries(head.headers),
+        )
+        exchange.record.end_reply(facts)
 
     def _let_in(self, exchange: Exchange) -> None:
         try:
@@ -185,8 +228,15 @@ class HttpApp:
     def _count_status(self, exchange: Exchange, status: int) -> None:
         if exchange.is_gone:
             return
-        method = exchange.head.method
-        self._ports.observer.http_response(exchange.route, method if method in _METHODS else "other", status)
+        self._ports.observer.http_response(exchange.route, _known(exchange.head.method), status)
+
+
+def _known(method: str) -> str:
+    return method if method in _METHODS else "other"
+
+
+def _cut(text: str | None) -> str | None:
+    return None if text is None else text[:MAX_CLIENT_TEXT]
 
 
 def _is_cancelled() -> bool:

@@ -6,16 +6,29 @@ does not decide what to answer.
 
 import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from tidegate.contract import headers as names
 from tidegate.http.asgi import Receive, Send
+from tidegate.http.connection_watch import ConnectionWatch, WatchedRequest
 from tidegate.http.disconnect import DisconnectWatch
+from tidegate.http.pending_bodies import PendingBodies
 from tidegate.http.request_head import RequestHead
 from tidegate.lifecycle.principal import ANONYMOUS, Principal
+from tidegate.observability.access_log import AccessRecord
 
 _CONTRACT = (names.CONTRACT.lower().encode(), names.CONTRACT_VERSION.encode())
 _REQUEST_ID = names.REQUEST_ID.lower().encode()
 _CLOSE = (b"connection", b"close")
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What all exchanges of one application share."""
+
+    on_status: Callable[["Exchange", int], None]
+    pending_bodies: PendingBodies
+    connections: ConnectionWatch
 
 
 class Exchange:
@@ -29,7 +42,7 @@ class Exchange:
         *,
         request_id: str,
         received_at: float,
-        on_status: Callable[["Exchange", int], None],
+        site: "Site",
     ) -> None:
         self.head = head
         self.receive = receive
@@ -39,24 +52,49 @@ class Exchange:
         self.route = ""
         self.argument = ""
         self.principal: Principal = ANONYMOUS
+        self.extra_headers: list[tuple[str, str]] = []
+        """What the answer says beside the handler's own headers, whatever it is."""
         self.is_body_read = not head.has_body
-        self.is_cut_off = False
+        self.is_cut_off = head.is_framing_doubtful
         """Whether the rest of the body is not worth waiting for: the connection has to end with the answer."""
         self.is_started = False
+        self.status: int | None = None
+        self.error_code: str | None = None
+        self.is_replayed = False
+        """Whether the answer is one that was recorded earlier."""
+        self.record = AccessRecord()
         self.is_gone = False
-        self._on_status = on_status
+        self.num_body_bytes = 0
+        """What the body holds of the server's room for bodies."""
+        self._site = site
+        self._waiting: WatchedRequest | None = None
         self._watch: DisconnectWatch | None = None
 
     async def start(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
         """Sends the status and the headers. Once for each exchange."""
-        lines = [(name.lower().encode("ascii"), _encode_value(value)) for name, value in headers]
+        self.release_body()
+        self._end_waiting()
+        given = (*headers, *self.extra_headers)
+        lines = [(name.lower().encode("ascii"), _encode_value(value)) for name, value in given]
         lines.append((_REQUEST_ID, self.request_id.encode()))
         lines.append(_CONTRACT)
         if self.is_cut_off and _CLOSE not in lines:
             lines.append(_CLOSE)
         self.is_started = True
-        self._on_status(self, status)
+        self.status = status
+        self.is_replayed = any(name == names.IDEMPOTENT_REPLAYED for name, _ in given)
+        self._site.on_status(self, status)
         await self.send({"type": "http.response.start", "status": status, "headers": lines})
+
+    def reserve_body(self, num_bytes: int) -> None:
+        """Takes room for more of the body, until the answer begins. Raises NoCapacity."""
+        self._site.pending_bodies.reserve(self.num_body_bytes, num_bytes)
+        self.num_body_bytes += num_bytes
+
+    def release_body(self) -> None:
+        """Gives back the room of the body. Idempotent."""
+        self._site.pending_bodies.release(self.num_body_bytes)
+        self.num_body_bytes = 0
 
     async def finish(self, body: bytes = b"") -> None:
         """Sends the last bytes of the body."""
@@ -73,12 +111,22 @@ class Exchange:
             task.cancel()
 
         self._watch = DisconnectWatch(self.receive, leave)
+        if self.head.peer is not None:
+            self._waiting = WatchedRequest(self.head.peer, leave)
+            self._site.connections.add(self._waiting)
 
     def stop_watching(self) -> None:
         """Ends the watch, if there is one. After this the task is not cancelled any more."""
+        self._end_waiting()
         if self._watch is not None:
             self._watch.stop()
             self._watch = None
+
+    def _end_waiting(self) -> None:
+        """From here on a write notices a client that has gone."""
+        if self._waiting is not None:
+            self._site.connections.discard(self._waiting)
+            self._waiting = None
 
 
 def _encode_value(value: str) -> bytes:

@@ -67,13 +67,14 @@ def bind_unix(path: Path, *, backlog: int = _BACKLOG) -> socket.socket:
     return sock
 
 
-def describe(sock: socket.socket) -> str:
+def describe(sock: socket.socket, *, is_tls: bool = False) -> str:
     """Returns the address of a bound socket as a URL for people."""
     name = sock.getsockname()
     if sock.family == socket.AF_UNIX:
         return f"unix:{name}"
     host, port = name[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "https" if is_tls else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str | int | bytes, ...]]:

@@ -25,13 +25,15 @@ def check_media_type(head: RequestHead) -> None:
 async def read_body(exchange: Exchange, settings: HttpSettings) -> bytes:
     """Returns the whole body.
 
-    Raises BodyTooLarge (from the declared length before anything is read, else as soon as too much has come),
-    SlowRequest, and InvalidValue for a body that broke off: the client has gone, or what it sent is not HTTP, which
-    servers report as the same thing.
+    The room that it takes is reserved first: by the declared length, or as parts come. It is held until the answer
+    begins. Raises NoCapacity when the server has no room for it, BodyTooLarge (from the declared length before
+    anything is read, else as soon as too much has come), SlowRequest, and InvalidValue for a body that broke off: the
+    client has gone, or what it sent is not HTTP, which servers report as the same thing.
     """
     declared = exchange.head.content_length
     if declared is not None and declared > settings.body_bytes:
         raise _too_large(settings.body_bytes, declared)
+    exchange.reserve_body(declared or 0)
     try:
         async with asyncio.timeout(settings.body_timeout_s):
             body = await _read_parts(exchange, settings.body_bytes)
@@ -74,6 +76,8 @@ async def _read_parts(exchange: Exchange, max_bytes: int) -> bytes:
             num_bytes += len(part)
             if num_bytes > max_bytes:
                 raise _too_large(max_bytes, num_bytes)
+            if num_bytes > exchange.num_body_bytes:
+                exchange.reserve_body(num_bytes - exchange.num_body_bytes)
             parts.append(part)
         if not message.get("more_body"):
             return parts[0] if len(parts) == 1 else b"".join(parts)

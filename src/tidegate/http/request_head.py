@@ -15,6 +15,9 @@ from tidegate.ids import mint_id
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _BYTES_PER_HEADER = 4  # ": " and CRLF
 
+_VERSIONS = ("1.0", "1.1")
+_OTHER_NAMES = {"1": "1.0"}  # granian's
+
 REQUEST_ID_ENTROPY_BYTES = 24
 
 
@@ -38,12 +41,25 @@ class RequestHead:
     @property
     def content_length(self) -> int | None:
         """The declared length of the body; None when there is none or it is not a number."""
-        text = self.headers.get("content-length", "")
+        text = self.headers.get("content-length", "").strip(" \t")
         return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
 
     @property
     def has_body(self) -> bool:
         return bool(self.content_length) or "transfer-encoding" in self.headers
+
+    @property
+    def is_framing_doubtful(self) -> bool:
+        """Whether others may see the end of this request elsewhere than the server does (RFC 9112, 6.1 and 6.3).
+
+        HTTP servers differ in what they let pass here: nothing that follows on such a connection can be trusted.
+        """
+        coding = self.headers.get("transfer-encoding")
+        if self.http_version not in _VERSIONS:
+            return True
+        if coding is None:
+            return "content-length" in self.headers and self.content_length is None
+        return coding.strip().lower() != "chunked" or "content-length" in self.headers or self.http_version == "1.0"
 
 
 def read_head(scope: Scope) -> RequestHead:
@@ -54,32 +70,38 @@ def read_head(scope: Scope) -> RequestHead:
     for raw_name, raw_value in scope["headers"]:
         num_header_bytes += len(raw_name) + len(raw_value) + _BYTES_PER_HEADER
         name = raw_name.decode("latin-1").lower()
-        value = raw_value.decode("latin-1")
+        value = raw_value.decode("latin-1").strip(" \t")  # not part of it (RFC 9110, 5.5); not all servers strip it
         num_hosts += name == "host"
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     path = scope.get("raw_path") or scope["path"].encode("utf-8", "surrogatepass")
     query = scope.get("query_string") or b""
+    version: str = scope.get("http_version", "1.1")
     return RequestHead(
-        method=scope["method"].upper(),
+        method=scope["method"],
         path=path,
         headers=headers,
         num_header_bytes=num_header_bytes,
         num_uri_bytes=len(path) + (len(query) + 1 if query else 0),
         num_hosts=num_hosts,
-        http_version=scope.get("http_version", "1.1"),
+        http_version=_OTHER_NAMES.get(version, version),
         peer=_read_peer(scope.get("client")),
         query=query,
     )
 
 
 def check_head(head: RequestHead, settings: HttpSettings) -> None:
-    """Raises UriTooLong, HeadersTooLarge, or InvalidValue for more than one `Host` (RFC 9112, 3.2)."""
+    """Raises UriTooLong, HeadersTooLarge, or InvalidValue for doubtful framing or more than one `Host` (RFC 9112, 3.2).
+
+    A missing one is no fault here: granian puts an empty one in its place, and nothing of ours reads it.
+    """
     if head.num_uri_bytes > settings.uri_bytes:
         limit = LimitFact(name="uri_bytes", value=settings.uri_bytes, actual=head.num_uri_bytes)
         raise UriTooLong(f"The path and query are longer than {limit.value} bytes.", limit=limit)
     if head.num_header_bytes > settings.header_bytes:
         limit = LimitFact(name="header_bytes", value=settings.header_bytes, actual=head.num_header_bytes)
         raise HeadersTooLarge(f"The headers are larger than {limit.value} bytes.", limit=limit)
+    if head.is_framing_doubtful:
+        raise InvalidValue("The end of the request is not certain: its version, Content-Length or Transfer-Encoding.")
     if head.num_hosts > 1:
         raise InvalidValue("The request has more than one Host header.")
 

@@ -67,17 +67,7 @@ async def tell_alive(exchange: Exchange) -> None:
 
 
 async def _call(exchange: Exchange, answer: Answer, settings: HttpSettings, watch: StreamWatch) -> None:
-    body = await read_body(exchange, settings)
-    call = Call(
-        route=exchange.route,
-        wire_id=exchange.request_id,
-        received_at=exchange.received_at,
-        body=body,
-        headers=exchange.head.headers,
-        principal=exchange.principal,
-    )
-    exchange.watch_disconnect()
-    reply = await answer(call)
+    reply = await answer(await _read_call(exchange, settings))  # nothing here holds on to the body while it is answered
     if isinstance(reply, WholeReply):
         exchange.stop_watching()
         await write_whole(exchange, reply)
@@ -85,3 +75,18 @@ async def _call(exchange: Exchange, answer: Answer, settings: HttpSettings, watc
         reply.close("client_gone")
     else:
         await write_stream(exchange, reply, watch)
+
+
+async def _read_call(exchange: Exchange, settings: HttpSettings) -> Call:
+    """Reads the body; from here on a client that goes cancels this task."""
+    body = await read_body(exchange, settings)
+    exchange.watch_disconnect()
+    return Call(
+        route=exchange.route,
+        wire_id=exchange.request_id,
+        received_at=exchange.received_at,
+        body=body,
+        headers=exchange.head.headers,
+        principal=exchange.principal,
+        record=exchange.record,
+    )

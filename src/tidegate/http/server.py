@@ -50,9 +50,9 @@ ServerFactory = Callable[[AsgiApp, socket.socket, ServerSettings], HttpServer]
 class Address:
     """Where a bound socket listens, kept while the socket itself passes into other hands."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, *, is_tls: bool = False) -> None:
         self.is_unix = sock.family == socket.AF_UNIX
-        self.url = describe(sock)
+        self.url = describe(sock, is_tls=is_tls)
         self.port = 0 if self.is_unix else int(sock.getsockname()[1])
         self._path = Path(sock.getsockname()) if self.is_unix else None
 

@@ -10,4 +10,5 @@ from tidegate.serving.reply import WholeReply
 async def write_error(exchange: Exchange, error: ServeError, *, queue_full_status: int) -> None:
     """Sends the status, headers and body that the error table gives for `error`."""
     answer = error_answer(error, queue_full_status=queue_full_status)
+    exchange.error_code = answer.code
     await write_whole(exchange, WholeReply(answer.body, answer.status, answer.headers))

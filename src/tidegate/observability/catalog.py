@@ -55,7 +55,8 @@ ENGINE: tuple[Metric, ...] = (
     _metric("preemptions", _COUNTER, "Sequences that gave up their blocks to others."),
     _metric("engine_steps", _COUNTER, "Steps of the engine."),
     _metric("engine_prefill_tokens", _COUNTER, "Prompt tokens computed."),
-    _metric("engine_decode_tokens", _COUNTER, "Tokens generated, delivered or not."),
+    _metric("engine_decode_tokens", _COUNTER, "Generated tokens computed as input of a step."),
+    _metric("engine_output_tokens", _COUNTER, "Tokens generated, delivered or not."),
     _metric("engine_last_step_seconds", _GAUGE, "Duration of the engine's latest step."),
     _metric("engine_last_step_tokens", _GAUGE, "Tokens computed in the engine's latest step."),
     _metric("engine_prefill_steps", _COUNTER, "Steps that carried prompt tokens."),
@@ -85,6 +86,7 @@ REQUESTS: tuple[Metric, ...] = (
     _metric("request_success", _COUNTER, "Requests that ended well, by finish reason.", "finish_reason"),
     _metric("aborts", _COUNTER, "Requests ended early, by cause: client_gone, slow_client, deadline, ...", "cause"),
     _metric("request_errors", _COUNTER, "Errors that callers got, by public error code.", "code"),
+    _metric("requests_failed", _COUNTER, "Requests that failed after they had entered, by public error code.", "code"),
     _metric("retries_seen", _COUNTER, "Requests that their client marked as a retry.", "route"),
     _metric("http_requests", _COUNTER, "HTTP responses by route, method and status.", "route", "method", "status"),
     _metric("prompt_tokens", _COUNTER, "Prompt tokens of ended requests, cached ones included."),
@@ -101,6 +103,32 @@ REQUESTS: tuple[Metric, ...] = (
     _metric("request_generation_tokens", _HISTOGRAM, "Generated tokens of a request, all choices together."),
 )
 
+LEDGER: tuple[Metric, ...] = (
+    _metric("idempotency_entries", _GAUGE, "Operations that the ledger remembers, running ones included."),
+    _metric("idempotency_bytes", _GAUGE, "Size of the recorded answers, as stored."),
+    _metric("idempotency_evictions", _COUNTER, "Answers forgotten before their time, to make room."),
+)
+
+IDEMPOTENCY: tuple[Metric, ...] = (
+    _metric(
+        "idempotency_claims",
+        _COUNTER,
+        "Requests with an idempotency key: fresh, replayed, in_use, reused, full, unavailable.",
+        "outcome",
+    ),
+    _metric(
+        "idempotency_ends",
+        _COUNTER,
+        "How fresh ones ended: recorded, released, too_large, not_recorded, superseded.",
+        "outcome",
+    ),
+)
+
+PROCESS: tuple[Metric, ...] = (
+    _metric("event_loop_tasks", _GAUGE, "Tasks of the server's event loop."),
+    _metric("event_loop_lag_seconds", _HISTOGRAM, "How late a timer of the server's event loop fires."),
+)
+
 BUILD = _metric("build", Kind.INFO, "Version of the server and of its Python.", "version", "python")
 
-CATALOG: tuple[Metric, ...] = (*ENGINE, *ADMISSION, *REQUESTS, BUILD)
+CATALOG: tuple[Metric, ...] = (*ENGINE, *ADMISSION, *REQUESTS, *LEDGER, *IDEMPOTENCY, *PROCESS, BUILD)

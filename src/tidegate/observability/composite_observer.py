@@ -37,6 +37,12 @@ class CompositeObserver:
             except Exception:  # as above
                 self.num_failures += 1
 
+    def claim_answered(self, outcome: str) -> None:
+        self._each(lambda observer: observer.claim_answered(outcome))
+
+    def claim_ended(self, outcome: str) -> None:
+        self._each(lambda observer: observer.claim_ended(outcome))
+
     def engine_changed(self, facts: EngineChanged) -> None:
         self._each(lambda observer: observer.engine_changed(facts))
 

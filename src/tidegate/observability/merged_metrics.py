@@ -17,6 +17,8 @@ _ENGINE_NAMES = frozenset(metric.name for metric in ENGINE) - {
     "tidegate_poison_refusals",
 }
 """Facts of the engine itself; outputs are dropped, and requests judged, by each server process for itself."""
+_SHARED_NAMES = frozenset({"tidegate_idempotency_entries", "tidegate_idempotency_bytes"})
+"""Facts of one store, as each process last saw them: the largest is shown, not the sum."""
 _OWN_PREFIX = "tidegate_"
 _Key = tuple[str, frozenset[tuple[str, str]]]
 
@@ -29,23 +31,31 @@ class MergedMetrics:
         self._own = own
         self._sums: dict[_Key, float] = {}
         self._labelled: dict[str, list[_Key]] = {}
+        self._families: dict[str, Metric] = {}
         for text in others:
             for family in text_string_to_metric_families(text):
                 self._add(family)
         self.registry.register(self)
 
     def collect(self) -> Iterator[Metric]:
+        seen: set[str] = set()
         for family in self._own.collect():
+            seen |= {family.name, family.name + "_info"}  # so is an info called in the text format
             yield self._merge(family) if _is_summed(family) else family
+        for name, family in self._families.items():
+            if name not in seen:
+                yield self._merge(Metric(name, family.documentation, family.type))
 
     def _add(self, family: Metric) -> None:
         if not _is_summed(family):
             return
+        self._families.setdefault(family.name, family)
         for sample in family.samples:
             key = (sample.name, frozenset(sample.labels.items()))
             if key not in self._sums:
                 self._labelled.setdefault(family.name, []).append(key)
-            self._sums[key] = self._sums.get(key, 0.0) + sample.value
+            known = self._sums.get(key, 0.0)
+            self._sums[key] = max(known, sample.value) if family.name in _SHARED_NAMES else known + sample.value
 
     def _merge(self, own: Metric) -> Metric:
         merged = Metric(own.name, own.documentation, own.type)

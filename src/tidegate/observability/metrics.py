@@ -4,8 +4,9 @@ Counts of requests are kept here; the engine's and admission's accounts are read
 lock: facts and scrapes come from the event loop's thread. A scrape from another thread would see a count that is at
 most one fact old.
 
-An ended request counts once under `request_success`, `aborts`, or neither (an error); its error code, if it has one,
-counts under `request_errors` as well.
+Every request that was received counts once under `requests_refused`, `request_success`, `aborts` or `requests_failed`,
+or as replayed under `idempotency_claims`; the error code that its caller got, if any, counts under `request_errors` as
+well.
 """
 
 import platform
@@ -27,7 +28,7 @@ from tidegate.observability.catalog import Kind, Metric
 from tidegate.observability.histogram import Histogram
 from tidegate.observability.label_counter import OTHER, LabelCounter
 from tidegate.observability.observer import EngineChanged, RequestEnded
-from tidegate.observability.views import AdmissionView, EngineView, GaugesView
+from tidegate.observability.views import AdmissionView, EngineView, GaugesView, LedgerView
 
 SUCCESSES = frozenset({"stop", "length", "tool_calls", "content_filter"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -35,6 +36,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _WAITS_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 _GAPS_S = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _LATENCIES_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
+_LAGS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _TOKENS = tuple(float(2**power) for power in range(18))
 BOUNDS = {
     "time_to_first_token_seconds": _WAITS_S,
@@ -43,6 +45,7 @@ BOUNDS = {
     "e2e_request_latency_seconds": _LATENCIES_S,
     "request_prompt_tokens": _TOKENS,
     "request_generation_tokens": _TOKENS,
+    "event_loop_lag_seconds": _LAGS_S,
 }
 
 Series = list[tuple[tuple[str, ...], float]]
@@ -51,8 +54,8 @@ Series = list[tuple[tuple[str, ...], float]]
 class MetricsObserver:
     """Implements `Observer`, and collects for a registry of its own.
 
-    `engine` and `admission` give current accounts and are called at every scrape; without `admission` its metrics are
-    absent. `version` is the server's.
+    `engine` and `admission` give current accounts and are called at every scrape; without `admission` or
+    `ledger` its metrics are absent. `version` is the server's.
     """
 
     def __init__(
@@ -60,14 +63,18 @@ class MetricsObserver:
         engine: Callable[[], EngineView],
         admission: Callable[[], AdmissionView] | None = None,
         version: str = "",
+        ledger: Callable[[], LedgerView] | None = None,
     ) -> None:
         self._engine = engine
+        self._ledger = ledger
         self._admission = admission
         self._build = {"version": version, "python": platform.python_version()}
         self._num_delivered = 0
+        self.num_tasks: Callable[[], int] = lambda: 0
+        """Counts the tasks of this process' event loop; asked at every scrape, on that loop."""
         self._counters = {
             metric.name: LabelCounter(len(metric.labels))
-            for metric in catalog.REQUESTS
+            for metric in (*catalog.REQUESTS, *catalog.IDEMPOTENCY)
             if metric.kind is Kind.COUNTER and metric.name != "tidegate_tokens_delivered"
         }
         for reason in SUCCESSES:
@@ -98,7 +105,9 @@ class MetricsObserver:
         if facts.outcome in SUCCESSES:
             self._count("request_success", facts.outcome)
             self._observe("e2e_request_latency_seconds", facts.duration_s)
-        elif facts.outcome != "error":
+        elif facts.outcome == "error":
+            self._count("requests_failed", facts.code or "internal_error")
+        elif facts.outcome != "replayed":
             self._count("aborts", facts.outcome)
         if facts.code is not None:
             self._count("request_errors", facts.code)
@@ -119,11 +128,21 @@ class MetricsObserver:
         if gap_s is not None and num_tokens:
             self._observe_gap(gap_s / num_tokens, num_tokens)
 
+    def claim_answered(self, outcome: str) -> None:
+        self._count("idempotency_claims", outcome)
+
+    def claim_ended(self, outcome: str) -> None:
+        self._count("idempotency_ends", outcome)
+
     def engine_changed(self, facts: EngineChanged) -> None:
         """Takes nothing: the engine's state is read at scrape time."""
 
     def http_response(self, route: str, method: str, status: int) -> None:
         self._count("http_requests", route, method if method in METHODS else OTHER, str(status))
+
+    def loop_lag(self, lag_s: float) -> None:
+        """A timer of the event loop fired `lag_s` seconds late."""
+        self._observe("event_loop_lag_seconds", lag_s)
 
     def describe(self) -> Iterable[Family]:
         """Yields every family without samples: the registry checks names with it."""
@@ -135,7 +154,10 @@ class MetricsObserver:
         series = _engine_series(engine, engine.gauges)
         if self._admission is not None:
             series.update(_admission_series(self._admission()))
+        if self._ledger is not None:
+            series.update(_ledger_series(self._ledger()))
         series.update((name, counter.items()) for name, counter in self._counters.items())
+        series["tidegate_event_loop_tasks"] = [((), float(self.num_tasks()))]
         series["tidegate_tokens_delivered"] = [((), float(self._num_delivered))]
         for metric in catalog.CATALOG:
             if metric.kind is Kind.INFO:
@@ -179,6 +201,7 @@ def _engine_series(engine: EngineView, gauges: GaugesView) -> dict[str, Series]:
         "engine_steps": gauges.num_steps,
         "engine_prefill_tokens": gauges.num_prefill_tokens,
         "engine_decode_tokens": gauges.num_decode_tokens,
+        "engine_output_tokens": gauges.num_output_tokens,
         "engine_last_step_seconds": up * gauges.step_s,
         "engine_last_step_tokens": up * gauges.num_step_tokens,
         "engine_prefill_steps": gauges.num_prefill_steps,
@@ -209,3 +232,11 @@ def _admission_series(admission: AdmissionView) -> dict[str, Series]:
     series: dict[str, Series] = {"tidegate_admission_" + name: [((), float(value))] for name, value in single.items()}
     series["tidegate_admission_refusals"] = [((reason,), float(n)) for reason, n in admission.refusals.items()]
     return series
+
+
+def _ledger_series(ledger: LedgerView) -> dict[str, Series]:
+    return {
+        "tidegate_idempotency_entries": [((), float(ledger.num_entries))],
+        "tidegate_idempotency_bytes": [((), float(ledger.num_bytes))],
+        "tidegate_idempotency_evictions": [((), float(ledger.num_evicted))],
+    }

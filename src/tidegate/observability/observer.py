@@ -12,11 +12,11 @@ class RequestEnded(msgspec.Struct, frozen=True, kw_only=True):
     """Everything worth counting about one request to a generating or tokenizing route, at its end.
 
     `outcome` is one word: the public finish reason of the first choice ("stop", "length", "tool_calls"), or what
-    ended the request instead ("error", "client_gone", "slow_client", "deadline", "shutdown"). `status` is the HTTP
-    status that was sent, None when none was; `code` is the public error code, None without an error. Durations are in
-    seconds and count from receipt: `queue_s` to the engine's first work on it, `first_token_s` to its first token,
-    `duration_s` to the end; None when that never happened. `key_name` is the configured name of the caller's key,
-    never the key.
+    ended the request instead ("error", "client_gone", "slow_client", "deadline", "shutdown"); "replayed" for a recorded
+    answer, which was no work. `status` is the HTTP status that was sent, None when none was; `code` is the public error
+    code, None without an error. Durations are in seconds and count from receipt: `queue_s` to the engine's first work
+    on it, `first_token_s` to its first token, `duration_s` to the end; None when that never happened. `key_name` is the
+    configured name of the caller's key, never the key.
     """
 
     request_id: str
@@ -70,6 +70,20 @@ class Observer(Protocol):
         """
         ...
 
+    def claim_answered(self, outcome: str) -> None:
+        """A request named by an idempotency key was looked up.
+
+        "fresh" (it runs), "replayed", "in_use", "reused", "full" or "unavailable".
+        """
+        ...
+
+    def claim_ended(self, outcome: str) -> None:
+        """A fresh one has ended.
+
+        "recorded", "released" (a retry runs), "too_large", "not_recorded" (the store failed) or "superseded".
+        """
+        ...
+
     def engine_changed(self, facts: EngineChanged) -> None:
         """The engine became ready or went away."""
         ...
@@ -92,6 +106,12 @@ class NullObserver:
         pass
 
     def tokens_delivered(self, num_tokens: int, gap_s: float | None) -> None:
+        pass
+
+    def claim_answered(self, outcome: str) -> None:
+        pass
+
+    def claim_ended(self, outcome: str) -> None:
         pass
 
     def engine_changed(self, facts: EngineChanged) -> None:

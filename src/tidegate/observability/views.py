@@ -1,6 +1,7 @@
 """What metrics read of the engine and of admission, said as shapes: observability lies below both of them.
 
-`engine.gauges.EngineStatus` and `lifecycle.admission_statistics.AdmissionStatistics` have these shapes.
+`engine.gauges.EngineStatus`, `lifecycle.admission_statistics.AdmissionStatistics` and
+`lifecycle.ledger_port.LedgerStatistics` have these shapes.
 """
 
 from collections.abc import Mapping
@@ -39,6 +40,8 @@ class GaugesView(Protocol):
     @property
     def num_step_tokens(self) -> int: ...
     @property
+    def num_output_tokens(self) -> int: ...
+    @property
     def prefill_steps_s(self) -> float: ...
     @property
     def num_prefill_steps(self) -> int: ...
@@ -67,6 +70,17 @@ class EngineView(Protocol):
     def num_poison_refusals(self) -> int: ...
     @property
     def gauges(self) -> GaugesView: ...
+
+
+class LedgerView(Protocol):
+    """The ledger of idempotency keys. Entries and bytes are the store's, evictions are this process's own."""
+
+    @property
+    def num_entries(self) -> int: ...
+    @property
+    def num_bytes(self) -> int: ...
+    @property
+    def num_evicted(self) -> int: ...
 
 
 class AdmissionView(Protocol):

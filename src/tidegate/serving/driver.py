@@ -106,6 +106,7 @@ class RequestDriver:
 
     def start(self) -> None:
         """Asks the gate for entry. What follows is decided in `admit` and `refuse`, or by a deadline."""
+        self.call.context.record.begin_work()
         self._timer.check()
         if self.story.error is None:
             self._around.gate.enter(self._ticket(), self)
@@ -376,9 +377,12 @@ class RequestDriver:
         if story.error is not None and story.cause is None and not self._is_submitted:
             row = row_of(story.error)
             observer.request_refused(self.call.context.route, row.status, row.code)
+            self.call.context.record.end_work(None)
             return
         now, was_told = self._around.clock.now(), self.machine.reply is Reply.SENT_ERROR
-        observer.request_ended(describe_end(self.call, story, self.counts, now=now, was_told=was_told))
+        facts = describe_end(self.call, story, self.counts, now=now, was_told=was_told)
+        observer.request_ended(facts)
+        self.call.context.record.end_work(facts)
 
     def _abort_engine(self) -> None:
         for sink in self._sinks:

@@ -109,6 +109,7 @@ class Preparation:
                 ],
             ),
             principal=principal,
+            record=call.record,
         )
 
     def fingerprint(self) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from tidegate.inference.request import InferenceRequest
 from tidegate.lifecycle.deadline import NO_DEADLINES, Deadlines
 from tidegate.lifecycle.principal import ANONYMOUS, Principal
+from tidegate.observability.access_log import AccessRecord
 from tidegate.serving.choice import ChoicePlan
 
 
@@ -22,6 +23,7 @@ class CallContext:
     """What header or body asks for, as far as the caller may."""
     deadlines: Deadlines = NO_DEADLINES
     principal: Principal = ANONYMOUS
+    record: AccessRecord = field(default_factory=AccessRecord)
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,11 @@ def _fixed(value: int | None) -> Callable[[LimitSources], int | None]:
     return lambda _sources: value
 
 
+def _ledger_entries(sources: LimitSources) -> int | None:
+    ledger = sources.facts.idempotency
+    return None if ledger is None else ledger.max_entries
+
+
 def _context(sources: LimitSources) -> int | None:
     return None if sources.info is None else sources.info.max_model_len
 
@@ -70,6 +75,7 @@ PUBLISHED_LIMITS: dict[str, PublishedLimit] = {
     "uri_bytes": PublishedLimit(_of_facts("uri_bytes"), "bytes", errors.UriTooLong),
     "header_bytes": PublishedLimit(_of_facts("header_bytes"), "bytes", errors.HeadersTooLarge),
     "body_bytes": PublishedLimit(_of_limits("body_bytes"), "bytes", errors.BodyTooLarge),
+    "pending_body_bytes": PublishedLimit(_of_facts("pending_body_bytes"), "bytes", errors.NoCapacity, "server"),
     "json_depth": PublishedLimit(_of_limits("json_depth"), "depth"),
     "json_members": PublishedLimit(_fixed(MAX_MEMBERS), "count"),
     "json_elements": PublishedLimit(_fixed(MAX_ELEMENTS), "count"),
@@ -97,6 +103,7 @@ PUBLISHED_LIMITS: dict[str, PublishedLimit] = {
     "queue_depth": PublishedLimit(_of_facts("queue_depth"), "count", errors.QueueFull, "server"),
     "queued_tokens": PublishedLimit(_of_facts("queued_tokens"), "tokens", errors.QueueFull, "server"),
     "queue_deadline_ms": PublishedLimit(_of_facts("queue_deadline_ms"), "milliseconds", errors.NoCapacity, "server"),
+    "idempotency_entries": PublishedLimit(_ledger_entries, "count", errors.NoCapacity, "server"),
 }
 """In the order of the checks."""
 ONLY_OF_SCRIPTS = frozenset({"script_tokens", "script_controls"})

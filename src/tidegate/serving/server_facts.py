@@ -27,6 +27,7 @@ class ServerFacts:
     queue_full_status: int = 429
     header_bytes: int = 64 * 1024
     uri_bytes: int = 8 * 1024
+    pending_body_bytes: int = 512 * 1024 * 1024
     template_ms: int = 1000
     template_bytes: int = 32 * 1024 * 1024
     status_hold_s: float = 10.0

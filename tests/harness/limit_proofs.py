@@ -1,0 +1,269 @@
+"""Which test pushes each bound of docs/limits.md past its maximum. A bound is named by its place in the code.
+
+A bound that holds no state, or that callers do not reach, stands in REASONS instead.
+"""
+
+PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
+    "lifecycle/test_ledger_fingerprint.py": {
+        "a_key_is_visible_ascii_quoted_or_not": ("lifecycle/fingerprint.py MAX_KEY_CHARACTERS",),
+    },
+    "stores/test_sqlite_ledger.py": {
+        "what_has_expired_goes_in_small_batches": (
+            "cli/settings.py IdempotencySettings.retention_s",
+            "stores/ledger_file.py BATCH_ENTRIES",
+        ),
+        "smaller_bounds_are_reached_after_a_restart": ("cli/settings.py IdempotencySettings.max_entries",),
+        "a_busy_file_delays_nobody_else_and_then_is_unavailable": ("stores/ledger_file.py BUSY_TIMEOUT_S",),
+    },
+    "stores/test_redis_ledger.py": {
+        "sigkill_frees_a_key_when_its_lease_ends": ("stores/redis_ledger.py LEASE_S",),
+    },
+    "stores/test_ledger_checks.py": {
+        "the_ledger_in_sqlite_keeps_the_port": ("cli/settings.py IdempotencySettings.max_bytes",),
+    },
+    "serving/test_idempotent_service.py": {
+        "a_too_large_answer_goes_out_and_a_retry_runs": ("cli/settings.py IdempotencySettings.max_answer_bytes",),
+    },
+    "serving/test_recording_stream.py": {
+        "all_streams_together_are_bounded": ("serving/answer_recorder.py MAX_RECORDING_BYTES",),
+        "a_long_stream_is_replayed_in_pieces_that_end_with_an_event": ("serving/replay_stream.py PIECE_BYTES",),
+    },
+    "http/test_authorise.py": {
+        "anything_else_is_401_and_repeats_nothing": ("http/authorise.py MAX_CREDENTIAL_CHARS",),
+    },
+    "http/test_request_head.py": {
+        "path_and_query_share_one_limit": ("http/settings.py HttpSettings.uri_bytes",),
+        "headers_up_to_the_limit_are_taken_and_one_byte_more_is_not": ("http/settings.py HttpSettings.header_bytes",),
+    },
+    "http/test_wire_requests.py": {
+        "garbage_never_harms_the_next_client": ("http/uvicorn_server.py _MAX_HEAD_BYTES",),
+        "a_head_that_does_not_come_is_given_up": ("http/settings.py ServerSettings.header_timeout_s",),
+    },
+    "e2e/test_overload.py": {
+        "a_body_beyond_the_limit_is_refused_unread": ("cli/settings.py LimitSettings.body_bytes",),
+        "of_two_hundred_at_once_each_is_served_or_told_to_come_back": (
+            "cli/settings.py AdmissionSettings.queue_depth",
+        ),
+        "prompt_tokens_that_wait_are_bounded": ("cli/settings.py AdmissionSettings.queued_tokens",),
+    },
+    "http/test_app.py": {
+        "a_body_that_does_not_come_in_time_is_408": ("cli/settings.py ServerSettings.body_timeout_s",),
+    },
+    "http/test_limits_of_bodies.py": {
+        "no_more_of_a_refused_body_is_read_than_the_bound": ("http/request_body.py _DISCARDED_BYTES",),
+    },
+    "e2e/test_hostile_bodies.py": {
+        "nesting_beyond_the_limit_is_refused_in_every_place": ("cli/settings.py LimitSettings.json_depth",),
+        "a_list_of_prompts_does_not_fan_out": ("cli/settings.py LimitSettings.prompts",),
+        "a_number_of_choices_beyond_the_limit_costs_nothing": ("cli/settings.py LimitSettings.choices",),
+    },
+    "serving_rules/test_request_rules.py": {
+        "a_cap_may_be_lowered_and_is_named": ("cli/settings.py LimitSettings.messages",),
+        "what_is_malformed_is_400_with_its_field": ("contract/bounds.py Limits.logit_bias_entries",),
+        "tools_are_bounded_in_number_and_in_bytes": (
+            "contract/bounds.py Limits.tools",
+            "contract/bounds.py Limits.tool_bytes",
+        ),
+    },
+    "serving_rules/test_sampling_rules.py": {
+        "stop_strings": ("contract/bounds.py Limits.stop_strings",),
+    },
+    "e2e/test_sampling_limits.py": {
+        "what_is_beyond_them_is_a_400_that_names_the_field": ("serving/sampling_rules.py MAX_BAD_WORDS",),
+    },
+    "text/test_template_env.py": {
+        "time_is_bounded_wherever_a_template_can_spend_it": ("cli/settings.py LimitSettings.template_ms",),
+        "size_is_bounded_before_anything_is_built": ("cli/settings.py LimitSettings.template_bytes",),
+        "what_fails_in_a_template_is_the_requests_fault_and_says_nothing_of_ours": (
+            "text/template_env.py _MAX_PARTS",
+            "text/template_budget.py _MAX_INTEGER_BITS",
+        ),
+    },
+    "serving_rules/test_script_rules.py": {
+        "a_script_that_cannot_be_played_is_refused_by_path": (
+            "serving/script_rules.py MAX_SCRIPT_TOKENS",
+            "serving/script_rules.py MAX_CONTROLS",
+        ),
+    },
+    "core/test_scheduling.py": {
+        "more_choices_than_rows_run_in_waves": ("cli/settings.py EngineSettings.max_sequences",),
+        "a_long_prompt_never_stalls_a_running_stream": ("cli/settings.py EngineSettings.prefill_chunk_tokens",),
+    },
+    "e2e/test_backpressure.py": {
+        "a_reader_that_stops_and_comes_back_gets_the_same_text": ("cli/settings.py ServerSettings.unsent_bytes",),
+        "a_reader_that_never_reads_is_cut_off_and_counted": ("cli/settings.py ServerSettings.slow_client_timeout_s",),
+    },
+    "serving/test_mailbox.py": {
+        "a_reader_that_never_comes_costs_a_bounded_number_of_pieces": ("serving/mailbox.py _COMPACT_AT",),
+    },
+    "contract/test_error_table.py": {
+        "a_message_is_bounded_and_always_encodable": (
+            "contract/error_table.py MAX_MESSAGE_BYTES",
+            "contract/error_table.py MAX_PARAM_BYTES",
+        ),
+    },
+    "contract/test_decode_fault.py": {
+        "a_quoted_value_is_cut_and_cannot_forge_a_path": ("contract/quote.py MAX_QUOTED_CHARACTERS",),
+    },
+    "contract/test_unknown_fields.py": {
+        "the_header_is_bounded": ("contract/unknown_fields.py _MAX_HEADER_NAMES",),
+    },
+    "engines/test_local_engine.py": {
+        "retry_after_stays_within_the_contract": ("engines/local/client.py MAX_RETRY_AFTER_S",),
+        "a_long_step_is_handed_over_in_slices": ("engines/local/channel.py SLICE_DELTAS",),
+    },
+    "e2e/test_fault_matrix_server.py": {
+        "a_drain_that_is_too_short_ends_a_request_with_an_error": ("cli/settings.py ServerSettings.drain_timeout_s",),
+    },
+    "e2e/test_drain.py": {
+        "a_reader_that_is_stuck_does_not_keep_a_program_from_its_end": ("cli/public_server.py _LAST_WORDS_S",),
+    },
+    "engine/test_framing.py": {
+        "a_message_above_the_bound_is_not_sent": ("engine/framing.py MAX_FRAME_BYTES",),
+    },
+    "engine_process/test_step_loop.py": {
+        "a_reader_that_is_too_far_behind_is_gone": ("engine_process/loop.py MAX_UNSENT_BYTES",),
+        "server_processes_beyond_the_bound_are_turned_away": ("engine_process/loop.py MAX_CONNECTIONS",),
+    },
+    "engines/test_channel_bounds.py": {
+        "an_engine_that_does_not_read_gets_no_more_requests": ("engines/local/channel.py MAX_UNSENT_BYTES",),
+    },
+    "engines/test_supervisor.py": {
+        "an_engine_that_does_not_answer_sigterm_is_killed_at_the_end": (
+            "engines/local/supervisor.py SupervisorSettings.stop_grace_s",
+        ),
+        "what_never_starts_is_given_up_with_its_last_words": (
+            "engines/local/restart_policy.py RestartSettings.max_failed_starts",
+        ),
+    },
+    "engines/test_restart_policy.py": {
+        "each_life_is_decided": ("engines/local/restart_policy.py RestartSettings.max_wait_s",),
+    },
+    "backends_llama/test_memory_plan.py": {
+        "what_cannot_be_is_refused_with_the_numbers": ("backends/llama_cpp/options.py MAX_SEQUENCES",),
+        "a_long_context_is_cut_to_what_fits_when_nobody_asked_for_it": (
+            "backends/llama_cpp/memory_plan.py DEFAULT_MODEL_LEN",
+        ),
+        "unknown_memory_gets_the_default_cache": ("backends/llama_cpp/memory_plan.py DEFAULT_CACHE_BYTES",),
+        "without_that_room_the_cache_is_one_pool_as_large_as_memory_allows": (
+            "backends/llama_cpp/memory_plan.py CACHE_SHARE",
+        ),
+    },
+    "core/test_step.py": {
+        "a_prompt_longer_than_a_step_enters_in_slices": ("cli/settings.py STEP_TOKENS_CPU",),
+        "prompt_logprobs_come_once_for_each_token_the_first_without_one": (
+            "core/budget.py StepLimits.max_scored_rows",
+        ),
+    },
+    "backends_llama/test_weights.py": {
+        "a_large_file_is_sampled_and_its_digest_says_so": ("backends/llama_cpp/weights.py WHOLE_BYTES",),
+    },
+    "stores/test_sqlite_keys.py": {
+        "keys_and_memories_of_revoked_ones_are_bounded": ("stores/key_file.py MAX_KEYS",),
+        "keys_that_cannot_be_read_any_more_hold_for_a_while_and_then_nobody_gets_in": ("stores/live_keys.py STALE_S",),
+        "last_use_is_written_once_a_minute_and_at_the_end": ("stores/live_keys.py FLUSH_S",),
+    },
+    "lifecycle/test_key_policy.py": {
+        "a_policy_is_taken_or_refused_by_field": (
+            "lifecycle/key_policy.py MAX_NAME_CHARS",
+            "lifecycle/key_policy.py MAX_MODELS",
+            "lifecycle/key_policy.py MAX_MODEL_CHARS",
+        ),
+        "numbers_at_both_ends_are_taken_and_beyond_them_refused_with_the_range": (
+            "lifecycle/key_policy.py MAX_KEY_DAYS",
+        ),
+    },
+    "cli/test_access.py": {
+        "the_file_of_the_admin_credential_is_checked": ("cli/access.py MIN_CREDENTIAL_CHARS",),
+    },
+    "observability/test_redact.py": {
+        "long_text_is_cut_and_says_so": ("observability/redact.py MAX_TEXT_CHARS",),
+        "a_wide_value_is_cut": ("observability/redact.py MAX_ITEMS",),
+        "a_value_is_shown_like_this": ("observability/redact.py MAX_DEPTH",),
+    },
+    "observability/test_logs.py": {
+        "a_traceback_has_a_bounded_number_of_bounded_lines": (
+            "observability/logs.py MAX_TRACEBACK_LINES",
+            "observability/logs.py MAX_TRACEBACK_LINE_CHARS",
+        ),
+    },
+    "engines/test_bounds.py": {
+        "reading_pauses_while_much_waits_to_be_handed_on": ("engines/local/channel.py PAUSE_ABOVE_BYTES",),
+        "of_a_talkative_child_the_last_lines_are_kept_and_each_is_cut": (
+            "engines/local/process.py KEPT_LINES",
+            "engines/local/process.py KEPT_LINE_BYTES",
+        ),
+    },
+    "lifecycle/test_admission.py": {
+        "waiting_has_its_own_deadline_counted_from_entry": ("cli/settings.py AdmissionSettings.queue_deadline_ms",),
+        "what_is_let_in_fits_the_cache_several_times_and_one_alone_always_does": (
+            "cli/settings.py AdmissionSettings.kv_overcommit",
+        ),
+        "few_sequences_wait_inside_the_engine": ("lifecycle/engine_load.py ROWS_FOR_ONE_AHEAD",),
+    },
+    "lifecycle/test_quota.py": {
+        "the_number_of_keys_is_bounded_and_live_ones_stay": ("lifecycle/quota.py MAX_KEYS",),
+    },
+    "e2e/test_engine_death.py": {
+        "an_engine_that_answers_and_makes_no_step_is_replaced": ("cli/settings.py EngineSettings.stall_timeout_s",),
+    },
+    "cli/test_worker_control.py": {
+        "an_answer_beyond_the_bound_is_left_out": ("cli/worker_control.py MAX_ANSWER_BYTES",),
+        "what_is_no_question_gets_no_answer": ("cli/worker_control.py MAX_QUESTION_BYTES",),
+    },
+    "engines/test_engine_loss.py": {
+        "flushes_that_wait_are_bounded": ("engines/local/client.py MAX_FLUSHES",),
+    },
+    "lifecycle/test_poison.py": {
+        "the_watch_is_bounded_and_lets_the_oldest_go": ("lifecycle/poison.py MAX_SUSPECTS",),
+        "old_blame_is_forgotten": ("lifecycle/poison.py FORGOTTEN_AFTER_S",),
+        "a_sentence_ends_and_each_relapse_doubles_it_up_to_a_bound": ("lifecycle/poison.py LONGEST_SENTENCE_S",),
+    },
+    "http/test_admin_routes.py": {
+        "a_bad_act_is_refused_and_audited": (
+            "contract/admin.py MAX_BODY_BYTES",
+            "contract/admin.py MAX_WAIT_S",
+            "contract/admin.py MAX_DRAIN_S",
+        ),
+        "a_query_that_is_none_is_refused": ("contract/admin_query.py MAX_LISTED",),
+    },
+    "http/test_pending_bodies.py": {
+        "a_body_over_the_sum_is_503_and_room_comes_back_with_the_answers": (
+            "cli/settings.py LimitSettings.pending_body_bytes",
+        ),
+        "large_bodies_leave_room_for_small_ones": ("http/pending_bodies.py SMALL_BODY_BYTES",),
+    },
+    "http/test_hostile_http.py": {
+        "what_is_not_http_is_refused_and_closed": ("http/uvicorn_server.py _MAX_FRAMING_BYTES",),
+    },
+    "http/test_cors.py": {
+        "only_counters_of_clients_are_allowed_beside_the_fixed_names": ("http/cors.py MAX_REQUESTED_HEADERS",),
+    },
+    "e2e/test_access_log.py": {
+        "a_long_header_is_cut": ("observability/access_log.py MAX_CLIENT_TEXT",),
+    },
+}
+"""By file and test: the bounds that it pushes."""
+
+REASONS = {
+    "serving/answer_recorder.py INLINE_BYTES": "a choice between two ways of the same work; nothing is held",
+    "stores/sqlite_ledger.py UPKEEP_S": "a time between two looks; nothing is held",
+    "stores/ledger_file.py CHECKED_BYTES": "a choice of how much is read at the start; nothing is held",
+    "stores/redis_ledger.py ANSWER_TIMEOUT_S": "a time; what waits is a request",
+    "stores/redis_ledger.py MAX_CONNECTIONS": "handed to the client library, which makes further calls wait",
+    "http/connection_watch.py TICK_S": "a time between two looks; nothing is held",
+    "stores/live_keys.py POLL_S": "a time between two looks; nothing is held",
+    "stores/sqlite_keys.py LOCK_TIMEOUT_S": "a time of the command line; nothing is held",
+    "http/settings.py HttpSettings.linger_s": "a time after a refusal; the bytes beside it are pushed past their bound",
+    "http/settings.py ServerSettings.max_requests": "handed to the HTTP server; 5,000 streams at once are measured",
+    "http/settings.py ServerSettings.backlog": "handed to the kernel, which keeps it",
+    "cli/settings.py ServerSettings.workers": "a number of the operator's, checked when it is read",
+    "serving/service.py INLINE_BODY_BYTES": "a choice between two ways of the same work; nothing is held",
+    "cli/settings.py ServerSettings.status_hold_s": "a time; nothing is held",
+    "cli/settings.py ServerSettings.heartbeat_s": "a time; nothing is held",
+    "engines/local/supervisor.py SupervisorSettings.start_timeout_s": "a time; the process behind it is one",
+    "cli/worker_control.py ASK_TIMEOUT_S": "a time; the question behind it is one",
+    "lifecycle/quota.py MAX_RETRY_AFTER_S": "a time in a header; nothing is held",
+    "cli/settings.py ServerSettings.drain_delay_s": "a time; nothing is held",
+    "cli/engine_acts.py FLUSH_TIMEOUT_S": "a time; the answers that are waited for have a bound of their own",
+}
