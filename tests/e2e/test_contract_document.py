@@ -101,6 +101,7 @@ ELSEWHERE = {
     "json_elements": "tests/contract/test_json_size.py",
     "tokenize_characters": "tests/serving/test_large_bodies.py",
     "pending_body_bytes": "tests/http/test_pending_bodies.py",
+    "idempotency_entries": "of idempotency",
     "concurrency": "of keys",
     "requests_per_minute": "of keys",
     "tokens_per_minute": "of keys",

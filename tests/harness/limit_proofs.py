@@ -4,6 +4,15 @@ A bound that holds no state, or that callers do not reach, stands in REASONS ins
 """
 
 PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
+    "contract/test_json_size.py": {
+        "too_much_is_refused_by_name": ("contract/json_size.py MAX_MEMBERS", "contract/json_size.py MAX_ELEMENTS"),
+    },
+    "serving/test_large_bodies.py": {
+        "a_text_to_tokenize_has_a_bound_of_its_own": ("serving/prompt_rules.py MAX_TOKENIZE_CHARACTERS",),
+    },
+    "http/test_listener.py": {
+        "accepted_connections_inherit_the_options": ("cli/settings.py ServerSettings.send_buffer_bytes",),
+    },
     "lifecycle/test_ledger_fingerprint.py": {
         "a_key_is_visible_ascii_quoted_or_not": ("lifecycle/fingerprint.py MAX_KEY_CHARACTERS",),
     },
