@@ -1,7 +1,5 @@
 """The fault matrix as data: in which phase a request is, how it is asked for, and what its client has read."""
 
-import importlib
-import importlib.util
 from dataclasses import dataclass
 from enum import Enum
 from itertools import product
@@ -10,6 +8,7 @@ from typing import Any
 from harness.event_stream import Stream, read_stream
 from harness.raw_http import Answer, RawClient
 from harness.server_view import engine_state, live_requests
+from tidegate.lifecycle.engine_load import look_ahead
 
 LONG_S = 30.0
 """A pause that no test waits out."""
@@ -104,18 +103,13 @@ SHAPES = ((Route.CHAT, ONE), (Route.COMPLETIONS, ONE), (Route.COMPLETIONS, BATCH
 CELLS = cells_of(ENGINE_PHASES, *SHAPES[:2])
 """Those of one choice."""
 ENGINE_CELLS = cells_of(ENGINE_PHASES, *SHAPES)
-QUEUES_AT_GATE = importlib.util.find_spec("tidegate.lifecycle.engine_load") is not None
-"""Whether requests queue in the server, as they do since admission knows what the engine has to do."""
-GATE_CELLS = cells_of((Phase.GATE,), *SHAPES) if QUEUES_AT_GATE else ()
+GATE_CELLS = cells_of((Phase.GATE,), *SHAPES)
 MATRIX_CELLS = (*GATE_CELLS, *ENGINE_CELLS)
 NUM_IN_ENGINE = sum(cell.num_choices for cell in ENGINE_CELLS)
 
 
 def _num_rows() -> int:
     """A server gives its engine some sequences more than it has rows, so that a row never stands empty."""
-    if not QUEUES_AT_GATE:
-        return NUM_IN_ENGINE
-    look_ahead = importlib.import_module("tidegate.lifecycle.engine_load").look_ahead
     return next(rows for rows in range(1, NUM_IN_ENGINE + 1) if rows + look_ahead(rows) == NUM_IN_ENGINE)
 
 

@@ -1,34 +1,19 @@
 """A redis-server of a test's own, on a Unix socket in a temporary folder."""
 
-import os
-import shutil
 import socket
 import subprocess
 import tempfile
 from pathlib import Path
 
-import pytest
-
+from harness.programs import find_program
 from harness.server_thread import wait_until
-
-NEED_PROGRAMS = "TIDEGATE_TESTS_NEED_PROGRAMS"
-
-
-def need_program(name: str) -> str:
-    """Returns a program's path; skips the test where it is not installed, or fails it where it has to be."""
-    found = shutil.which(name)
-    if found is not None:
-        return found
-    if os.environ.get(NEED_PROGRAMS):
-        pytest.fail(f"{name} is not installed")
-    pytest.skip(f"{name} is not installed")
 
 
 class RedisServer:
     """Used as a context manager. It keeps nothing on disk: stopped and started again it is empty."""
 
     def __init__(self) -> None:
-        self._program = need_program("redis-server")
+        self._program = find_program("redis-server")
         self._folder = tempfile.TemporaryDirectory(prefix="redis-")
         self.socket_path = Path(self._folder.name) / "redis.sock"
         self._process: subprocess.Popen[bytes] | None = None
