@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from harness.case_body import CaseWords, case_body
+from harness.keys import add_key
 from harness.raw_http import Answer, request
 from harness.real_model import serve_bundled_model
 from harness.request_expectations import EXPECTATIONS, Outcome, check_any_answer
@@ -20,12 +21,11 @@ from harness.server_view import read_metrics
 CASES = Path(__file__).parent.parent / "data" / "cases" / "cases.jsonl"
 CHAT = "/v1/chat/completions"
 
-EMBEDDINGS, RESPONSES, KEYS = "embeddings", "the Responses API", "keys"
+EMBEDDINGS, RESPONSES = "embeddings", "the Responses API"
 TOOLS, CONSTRAINTS = "tools", "structured output"
 WAITING = {
     **dict.fromkeys(("C171-2", "C172-1", "C173-1", "C175-1", "C176-1", "C176-3", "C177-1", "C177-3"), EMBEDDINGS),
     **dict.fromkeys(("C183-2", "C184-1", "C186-2", "C186-4"), RESPONSES),
-    **dict.fromkeys(("C190-1", "C190-3", "C190-5", "C190-7", "C190-9"), KEYS),
     **dict.fromkeys(("C076-1", "C076-3", "C144-1", "C148-3"), TOOLS),
     **dict.fromkeys(("C119-7", "C127-1"), CONSTRAINTS),
 }
@@ -43,7 +43,9 @@ def _cases() -> Iterator[dict[str, Any]]:
 
 
 ALL_CASES = list(_cases())
-SERVED = [case for case in ALL_CASES if case["id"] not in WAITING]
+KEYED = [case for case in ALL_CASES if "auth" in case["input"]]
+"""Against a server that has keys."""
+SERVED = [case for case in ALL_CASES if case["id"] not in WAITING and case not in KEYED]
 REAL = [case for case in SERVED if case["area"] in TOKENS_MATTER or case["id"] in ALSO_REAL]
 
 
@@ -62,11 +64,32 @@ def real() -> Iterator[ServerThread]:
 def test_every_case_is_either_played_or_waits_for_a_named_feature() -> None:
     assert len(ALL_CASES) == 81
     assert {case["id"] for case in ALL_CASES} >= set(WAITING)
-    assert len(SERVED) + len(WAITING) == len(ALL_CASES)
+    assert len(SERVED) + len(KEYED) + len(WAITING) == len(ALL_CASES)
 
 
 def test_every_expectation_of_a_played_case_is_checked() -> None:
     assert {name for case in SERVED for name in case["expect"]} <= set(EXPECTATIONS) | HARNESS_KEYS
+
+
+@pytest.fixture(scope="module")
+def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerThread]:
+    state = tmp_path_factory.mktemp("keys")
+    add_key(state, "somebody")
+    with ServerThread("simulated", server__state_dir=str(state)) as running:
+        yield running
+
+
+@pytest.mark.parametrize("case", KEYED, ids=[case["id"] for case in KEYED])
+def test_case_where_keys_are_needed(keyed: ServerThread, case: dict[str, Any]) -> None:
+    given, expect = case["input"], case["expect"]
+    body = case_body(given, CaseWords("simulated", 1, list))
+    headers = None if given["auth"] is None else {"Authorization": given["auth"]}
+    answer = request(keyed.port, given["method"], given["endpoint"], body, headers)
+    assert answer.status in expect.get("status_in", [expect.get("status")])
+    assert answer.status >= 400
+    code = expect.get("error_code_if_401") or expect["error"]["code"]
+    assert answer.status != 401 or answer.json()["error"]["code"] == code
+    assert isinstance(answer.json()["error"], dict)
 
 
 @pytest.mark.parametrize("case", SERVED, ids=[case["id"] for case in SERVED])
