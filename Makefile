@@ -1,6 +1,6 @@
 # make setup   .venv with everything installed
 # make serve   serve the bundled model on http://127.0.0.1:8000 (arguments: make serve ARGS="--engine scripted")
-# make test    the whole test suite
+# make test    the whole test suite, in three processes (JOBS=3): most tests wait for servers of theirs
 # make lint    ruff, mypy, import-linter
 # make bench   the benchmarks of docs/performance.md; about fifteen minutes, on a machine that does nothing else
 # make soak    trouble for half an hour, and the accounts afterwards (arguments: make soak ARGS="--minutes 2")
@@ -13,6 +13,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 ARGS ?=
 TESTS ?=
+JOBS ?= 3
 
 .PHONY: setup serve test lint format lock clean bench soak openai-suite
 
@@ -38,7 +39,7 @@ serve: setup
 	@$(BIN)/tidegate serve $(ARGS)
 
 test: setup
-	@$(BIN)/python -m pytest $(TESTS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(TESTS)
 
 lint: setup
 	$(BIN)/ruff format --check .
