@@ -91,7 +91,7 @@ CAPABILITIES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "list_roles", "others"), CAPABILITIES, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(("name", "list_roles", "others"), CAPABILITIES, ids=[name for name, _, _ in CAPABILITIES])
 def test_what_a_template_can_do_is_found_out(name: str, list_roles: str, others: dict[str, object]) -> None:
     found = ChatTemplate.compile(SOURCES[name], limits=LIMITS, bos_token="<s>", eos_token="</s>").capabilities
     assert found.list_roles == frozenset(list_roles.split())
