@@ -1,0 +1,176 @@
+"""llguidance as a backend of the ports in `matcher.py`: from a spec to a grammar of its.
+
+JSON Schema is lowered first (`lowering.py`) to what llguidance keeps exactly; what it says beyond that is refused.
+Its limits are lowered (`_LIMITS`): what they refuse is refused in a fraction of a second and not after several.
+"""
+
+import json
+from collections.abc import Sequence
+
+import llguidance
+
+from tidegate.errors import LimitFact
+from tidegate.grammar.json_text import JSON_OPTIONS, MAX_SCHEMA_BYTES, read_schema
+from tidegate.grammar.llguidance_matcher import LlguidanceMatcher
+from tidegate.grammar.llguidance_tokenizer import make_tokenizer
+from tidegate.grammar.lowering import lower_schema
+from tidegate.grammar.mask_buffer import MaskWords, check_mask_words
+from tidegate.grammar.matcher import MaskRow, TokenTable
+from tidegate.grammar.pattern_faults import pattern_path
+from tidegate.grammar.refusal import GrammarRefusal, Refused, invalid, too_complex, unsupported
+from tidegate.grammar.tag_grammar import tag_grammar
+from tidegate.inference.grammar_spec import (
+    ChoiceSpec,
+    GrammarSpec,
+    JsonObjectSpec,
+    JsonSchemaSpec,
+    LarkSpec,
+    RegexSpec,
+    StructuralTagSpec,
+)
+
+LEXER_FUEL = 200_000
+"""Work on the regular expressions of one grammar, in llguidance's unit: about 50,000 a millisecond, it says."""
+
+MAX_LEXER_STATES = 50_000
+"""States of one grammar's lexer, 1 to 2 KiB each."""
+
+_LIMITS = llguidance.LLParserLimits(
+    initial_lexer_fuel=LEXER_FUEL, max_lexer_states=MAX_LEXER_STATES, verbose_errors=False
+)
+_TOO_COMPLEX = ("too large", "too complex", "fuel", "limit", "too many", "exceeded", "too big")
+_NO_VALUE = ("unsatisfiable",)
+
+
+class LlguidanceGrammar:
+    """A compiled grammar."""
+
+    def __init__(self, base: llguidance.LLMatcher, eos_ids: frozenset[int], source_bytes: int) -> None:
+        self._base = base
+        self._eos_ids = eos_ids
+        self._source_bytes = source_bytes
+
+    def make_matcher(self) -> LlguidanceMatcher:
+        return LlguidanceMatcher(self._base, self._eos_ids)
+
+    @property
+    def num_bytes(self) -> int:
+        return 64 * 1024 + 16 * self._source_bytes
+
+
+class LlguidanceCompiler:
+    """Raises ValueError when this vocabulary cannot carry grammars."""
+
+    def __init__(self, table: TokenTable) -> None:
+        self._tokenizer = make_tokenizer(table)
+        self._vocab_size = len(table.tokens)
+        self._eos_ids = frozenset(table.eos_ids)
+        self._words: MaskWords | None = None
+
+    @property
+    def identity(self) -> str:
+        return "llguidance " + llguidance.get_version().split()[0].partition("@")[0]
+
+    def compile(self, spec: GrammarSpec) -> LlguidanceGrammar | GrammarRefusal:
+        try:
+            grammar = _source(spec)
+            base = llguidance.LLMatcher(self._tokenizer, grammar, log_level=0, limits=_LIMITS)
+            if base.is_error():
+                raise _refusal_of(spec, base.get_error())
+            return LlguidanceGrammar(base, self._eos_ids, len(grammar))
+        except Refused as refused:
+            return refused.refusal
+        except (ValueError, RecursionError):
+            return invalid("the grammar cannot be read").refusal
+
+    def register(self, words: MaskWords) -> None:
+        check_mask_words(words, self._vocab_size)
+        self._words = words
+
+    def fill(self, rows: Sequence[MaskRow]) -> list[int]:
+        words = self._words
+        if words is None:
+            raise ValueError("no mask buffer is registered")
+        check_rows(rows, len(words))
+        matchers = [entry.matcher for entry in rows]
+        if not all(isinstance(matcher, LlguidanceMatcher) for matcher in matchers):
+            raise ValueError("a machine of another backend")
+        return [
+            matcher.fill(words, entry.row, entry.draft_ids)
+            for matcher, entry in zip(matchers, rows, strict=True)
+            if isinstance(matcher, LlguidanceMatcher)
+        ]
+
+
+def check_rows(rows: Sequence[MaskRow], num_rows: int) -> None:
+    """Raises ValueError when a row lies outside the buffer or is wanted twice."""
+    wanted = [row for entry in rows for row in range(entry.row, entry.row + 1 + len(entry.draft_ids))]
+    if any(not 0 <= row < num_rows for row in wanted):
+        raise ValueError(f"a mask row outside the buffer of {num_rows} rows")
+    if len(set(wanted)) != len(wanted):
+        raise ValueError("two machines want the same mask row")
+
+
+def make_compiler(table: TokenTable) -> LlguidanceCompiler:
+    return LlguidanceCompiler(table)
+
+
+def _source(spec: GrammarSpec) -> str:
+    """Returns the spec in llguidance's own words. Raises Refused."""
+    match spec:
+        case JsonSchemaSpec(schema):
+            return _json_source(lower_schema(read_schema(schema)))
+        case JsonObjectSpec():
+            return _json_source({"type": "object"})
+        case RegexSpec(pattern):
+            _check_size(pattern)
+            return str(llguidance.LLMatcher.grammar_from_regex(pattern))
+        case ChoiceSpec(choices):
+            return _choice_source(choices)
+        case LarkSpec(grammar):
+            _check_size(grammar)
+            return str(llguidance.LLMatcher.grammar_from_lark(grammar))
+        case StructuralTagSpec(tags):
+            schemas = [_json_text(lower_schema(read_schema(tag.schema))) for tag in tags]
+            return str(llguidance.LLMatcher.grammar_from_lark(tag_grammar(spec, schemas)))
+
+
+def _json_source(schema: object) -> str:
+    return str(llguidance.LLMatcher.grammar_from_json_schema(json.dumps(schema), overrides=JSON_OPTIONS))  # type: ignore[arg-type]
+
+
+def _json_text(schema: object) -> str:
+    """Inside Lark, options travel in the schema itself."""
+    if not isinstance(schema, dict):
+        schema = {"allOf": [schema]}
+    return json.dumps({**schema, "x-guidance": JSON_OPTIONS})
+
+
+def _choice_source(choices: tuple[str, ...]) -> str:
+    if not choices:
+        raise invalid("a choice needs at least one text")
+    _check_size("".join(choices))
+    try:
+        "".join(choices).encode()
+    except UnicodeEncodeError as error:
+        raise invalid("a choice is not text") from error
+    texts = (json.dumps(choice, ensure_ascii=False) for choice in choices)
+    return str(llguidance.LLMatcher.grammar_from_lark("start: " + " | ".join(texts)))
+
+
+def _check_size(text: str) -> None:
+    if len(text) > MAX_SCHEMA_BYTES:
+        raise too_complex("the grammar is too large", LimitFact("schema_bytes", MAX_SCHEMA_BYTES, len(text)))
+
+
+def _refusal_of(spec: GrammarSpec, error: str) -> Refused:
+    """Turns what llguidance says into a refusal of ours; its words are kept to one line."""
+    line = error.strip().partition("\n")[0][:200]
+    lowered = error.lower()
+    if any(word in lowered for word in _TOO_COMPLEX):
+        return too_complex(f"the grammar is too complex: {line}")
+    if any(word in lowered for word in _NO_VALUE):
+        return invalid("no value satisfies this schema")
+    if isinstance(spec, JsonSchemaSpec):
+        return unsupported(f"cannot be enforced exactly: {line}", pattern_path(read_schema(spec.schema)))
+    return invalid(f"the grammar cannot be compiled: {line}")
