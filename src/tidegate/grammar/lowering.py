@@ -16,12 +16,13 @@ from tidegate.errors import LimitFact
 from tidegate.grammar.counting import contained_items, count_properties, unique_items
 from tidegate.grammar.disjoint import DisjointProver
 from tidegate.grammar.ecma_pattern import translate
+from tidegate.grammar.formats import LENGTHS, OF_BACKEND, PATTERNS, REFUSED_FORMATS
 from tidegate.grammar.json_text import MAX_SCHEMA_NODES, UNWRITABLE
 from tidegate.grammar.negation import NATIVE_PATTERN, Negator
 from tidegate.grammar.object_rules import lower_evaluation, lower_names
 from tidegate.grammar.refusal import invalid, too_complex, unsupported
 from tidegate.grammar.schema_document import SchemaDocument
-from tidegate.grammar.schema_support import FORMATS, REFUSED, check_keywords, is_number, is_schema
+from tidegate.grammar.schema_support import REFUSED, check_keywords, is_number, is_schema
 
 MAX_COMBINATIONS = 512
 """Cases of one value, over all unions that hold for it at once: the backend writes out each combination."""
@@ -94,9 +95,8 @@ class _Lowering:
         _lower_bounds(schema, out)
         if "pattern" in schema:
             out["pattern"] = translate(schema["pattern"], f"{path}/pattern")
-        if schema.get("format") in FORMATS:
-            out["format"] = schema["format"]
-        return [{"type": "string", "pattern": schema[NATIVE_PATTERN]}] if NATIVE_PATTERN in schema else []
+        native = [{"pattern": schema[NATIVE_PATTERN]}] if NATIVE_PATTERN in schema else []
+        return native + _format(schema, path, out)
 
     def _objects(self, schema: dict[str, Any], path: str, out: dict[str, Any], more: list[Any]) -> None:
         for keyword in ("properties", "patternProperties"):
@@ -219,6 +219,25 @@ def _lower_bounds(schema: dict[str, Any], out: dict[str, Any]) -> None:
             out[keyword] = out.pop(plain)
         elif is_number(value):
             out[keyword] = value
+
+
+def _format(schema: dict[str, Any], path: str, out: dict[str, Any]) -> list[Any]:
+    name = schema.get("format")
+    if name in REFUSED_FORMATS:
+        raise unsupported(f"the format {name} is not enforced", f"{path}/format")
+    if name in OF_BACKEND:
+        out["format"] = name
+    if name not in PATTERNS:
+        return []
+    part: dict[str, Any] = {"pattern": PATTERNS[name]}
+    if name in LENGTHS:
+        part["maxLength"] = LENGTHS[name]
+    if "pattern" in out:
+        return [part]
+    out["pattern"] = part["pattern"]
+    if name in LENGTHS:
+        out["maxLength"] = min(out.get("maxLength", LENGTHS[name]), LENGTHS[name])
+    return []
 
 
 def _joined(out: dict[str, Any], more: list[Any], path: str) -> Any:

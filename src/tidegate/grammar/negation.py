@@ -10,9 +10,10 @@ from typing import Any
 
 from tidegate.grammar.disjoint import DisjointProver, type_name
 from tidegate.grammar.ecma_pattern import other_than
+from tidegate.grammar.formats import ENFORCED_FORMATS, REFUSED_FORMATS
 from tidegate.grammar.refusal import unsupported
 from tidegate.grammar.schema_document import SchemaDocument
-from tidegate.grammar.schema_support import ENFORCED, FORMATS, TYPES, is_number
+from tidegate.grammar.schema_support import ENFORCED, TYPES, is_number
 
 _MAX_DEPTH = 24
 _MAX_TEXT = 200
@@ -174,7 +175,7 @@ def _dependent_required(value: dict[str, list[str]], path: str) -> list[Any]:
 
 
 def _format(value: str, path: str) -> list[Any]:
-    if value in FORMATS:
+    if value in ENFORCED_FORMATS | REFUSED_FORMATS:
         raise unsupported("a complement of a format", path)
     return []
 

@@ -1,8 +1,7 @@
 """What each keyword of JSON Schema means here: enforced, only a remark, or refused. This is the published list.
 
-A keyword that no draft knows is a remark, as the standard says. What is refused is refused whatever its value, unless
-the value says nothing. Formats outside `FORMATS` are remarks, as draft 2020-12 takes all of them; those inside are
-enforced.
+A keyword that no draft knows is a remark, as the standard says. What is refused is refused whatever its value. Formats
+have a file of their own, `formats.py`.
 """
 
 from typing import Any
@@ -30,8 +29,6 @@ REMARKS = frozenset(
 )
 
 REFUSED = frozenset(("$dynamicRef", "$recursiveRef"))
-
-FORMATS = frozenset(("date-time", "date", "time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"))
 
 _SCHEMA = frozenset(
     (

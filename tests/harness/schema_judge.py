@@ -1,0 +1,139 @@
+"""Whether a machine and a JSON Schema agree: instances in, texts out.
+
+`accepts` writes an instance as the documented rule says (short escapes, integers without fraction) and in any order of
+members, because the machine has one order and instances come in another. `random_text` is a text that the machine
+allows, drawn byte by byte.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tidegate.grammar.json_text import write_json
+from tidegate.grammar.llguidance_compiler import LlguidanceCompiler
+from tidegate.grammar.mask_buffer import MaskWords, allowed_ids, make_mask_words
+from tidegate.grammar.matcher import CompiledGrammar, GrammarMatcher, MaskRow, TokenTable
+
+EOS = 256
+BYTES = TokenTable([bytes([i]) for i in range(256)] + [b"<eos>"], frozenset({EOS}), (EOS,))
+"""One token for each byte: masks say exactly which byte may follow."""
+
+_PERMUTED = 5
+_MAX_PUSHES = 4000
+_ENDINGS = frozenset(b'"}],')
+
+
+def byte_compiler() -> tuple[LlguidanceCompiler, MaskWords]:
+    compiler = LlguidanceCompiler(BYTES)
+    words = make_mask_words(1, 0, len(BYTES.tokens))
+    compiler.register(words)
+    return compiler, words
+
+
+class _Writer:
+    """Tries to write a value into a machine in every order of its members; what failed is taken back."""
+
+    def __init__(self, machine: GrammarMatcher, ranks: dict[str, int]) -> None:
+        self._machine = machine
+        self._ranks = ranks
+        self._num_pushes = 0
+
+    def ways(self, value: Any) -> Iterator[None]:
+        if isinstance(value, dict):
+            members = sorted(value.items(), key=lambda member: self._ranks.get(member[0], len(self._ranks)))
+            yield from self._in(b"{", lambda: self._members(members, b""))
+        elif isinstance(value, list):
+            yield from self._in(b"[", lambda: self._items(value, b""))
+        else:
+            for text in _spellings(value):
+                yield from self._in(text, _once)
+
+    def _members(self, left: list[tuple[str, Any]], separator: bytes) -> Iterator[None]:
+        if not left:
+            yield from self._in(b"}", _once)
+        for i, (key, value) in enumerate(left):
+            rest = left[:i] + left[i + 1 :]
+            found = False
+            head = separator + write_json(key).encode() + b":"
+            for _ in self._in(head, lambda value=value: self.ways(value)):  # type: ignore[misc]
+                found = True
+                yield from self._members(rest, b",")
+            if found and len(left) > _PERMUTED:
+                return
+
+    def _items(self, left: list[Any], separator: bytes) -> Iterator[None]:
+        if not left:
+            yield from self._in(b"]", _once)
+            return
+        for _ in self._in(separator, lambda: self.ways(left[0])):
+            yield from self._items(left[1:], b",")
+
+    def _in(self, text: bytes, inner: Callable[[], Iterator[None]]) -> Iterator[None]:
+        self._num_pushes += 1
+        if self._num_pushes > _MAX_PUSHES or self._machine.legal_prefix(list(text)) < len(text):
+            return
+        self._machine.accept(list(text))
+        yield from inner()
+        self._machine.rollback(len(text))
+
+
+def _once() -> Iterator[None]:
+    yield
+
+
+def _spellings(value: Any) -> list[bytes]:
+    texts = [write_json(value)]
+    if isinstance(value, float) and value.is_integer():
+        texts = [str(int(value)), *texts]
+    try:
+        return [text.encode() for text in texts]
+    except UnicodeEncodeError:
+        return []
+
+
+def accepts(grammar: CompiledGrammar, value: Any, schema: Any = None) -> bool:
+    machine = grammar.make_matcher()
+    return any(machine.legal_prefix([EOS]) == 1 for _ in _Writer(machine, _ranks(schema)).ways(value))
+
+
+def _ranks(schema: Any) -> dict[str, int]:
+    """Returns the property names of a schema with their places, as they stand in its text."""
+    ranks: dict[str, int] = {}
+    waiting = [schema]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            for keyword in ("properties", "required"):
+                names = node.get(keyword)
+                for name in names if isinstance(names, dict | list) else ():
+                    ranks.setdefault(str(name), len(ranks))
+            waiting += reversed(node.values())
+        elif isinstance(node, list):
+            waiting += reversed(node)
+    return ranks
+
+
+def accepts_text(grammar: CompiledGrammar, text: str) -> bool:
+    return grammar.make_matcher().legal_prefix([*text.encode(), EOS]) == len(text.encode()) + 1
+
+
+def random_text(compiler: LlguidanceCompiler, words: MaskWords, grammar: CompiledGrammar, seed: int) -> str | None:
+    """Returns a complete text, or None when none was found within 600 bytes."""
+    draw = random.Random(seed)
+    machine = grammar.make_matcher()
+    written = bytearray()
+    while len(written) < 600:
+        compiler.fill([MaskRow(machine, 0)])
+        ids = allowed_ids(words[0], len(BYTES.tokens))
+        if not ids:
+            return None
+        if EOS in ids and (len(ids) == 1 or draw.random() < 0.5):
+            return written.decode("utf-8")
+        ids = [i for i in ids if i != EOS]
+        ends = [i for i in ids if i in _ENDINGS]
+        plain = [i for i in ids if 32 < i < 127] or ids
+        chosen = draw.choice(ends if ends and draw.random() < 0.4 else plain if draw.random() < 0.9 else ids)
+        written.append(chosen)
+        if not machine.accept([chosen]):
+            raise AssertionError(f"the mask allowed byte {chosen}, the machine does not: {machine.error}")
+    return None
