@@ -7,6 +7,7 @@ allows, drawn byte by byte.
 
 import random
 from collections.abc import Callable, Iterator
+from itertools import permutations
 from typing import Any
 
 from tidegate.grammar.json_text import write_json
@@ -18,7 +19,7 @@ EOS = 256
 BYTES = TokenTable([bytes([i]) for i in range(256)] + [b"<eos>"], frozenset({EOS}), (EOS,))
 """One token for each byte: masks say exactly which byte may follow."""
 
-_PERMUTED = 5
+_PERMUTED = 4
 _MAX_PUSHES = 4000
 _ENDINGS = frozenset(b'"}],')
 
@@ -31,17 +32,17 @@ def byte_compiler() -> tuple[LlguidanceCompiler, MaskWords]:
 
 
 class _Writer:
-    """Tries to write a value into a machine in every order of its members; what failed is taken back."""
+    """Tries to write a value into a machine in several orders of its members; what failed is taken back."""
 
-    def __init__(self, machine: GrammarMatcher, ranks: dict[str, int]) -> None:
+    def __init__(self, machine: GrammarMatcher, orders: list[list[str]]) -> None:
         self._machine = machine
-        self._ranks = ranks
+        self._orders = orders
         self._num_pushes = 0
 
     def ways(self, value: Any) -> Iterator[None]:
         if isinstance(value, dict):
-            members = sorted(value.items(), key=lambda member: self._ranks.get(member[0], len(self._ranks)))
-            yield from self._in(b"{", lambda: self._members(members, b""))
+            for order in _member_orders(value, self._orders):
+                yield from self._in(b"{", lambda order=order: self._members(order, b""))  # type: ignore[misc]
         elif isinstance(value, list):
             yield from self._in(b"[", lambda: self._items(value, b""))
         else:
@@ -51,15 +52,11 @@ class _Writer:
     def _members(self, left: list[tuple[str, Any]], separator: bytes) -> Iterator[None]:
         if not left:
             yield from self._in(b"}", _once)
-        for i, (key, value) in enumerate(left):
-            rest = left[:i] + left[i + 1 :]
-            found = False
-            head = separator + write_json(key).encode() + b":"
-            for _ in self._in(head, lambda value=value: self.ways(value)):  # type: ignore[misc]
-                found = True
-                yield from self._members(rest, b",")
-            if found and len(left) > _PERMUTED:
-                return
+            return
+        key, value = left[0]
+        head = separator + write_json(key).encode() + b":"
+        for _ in self._in(head, lambda: self.ways(value)):
+            yield from self._members(left[1:], b",")
 
     def _items(self, left: list[Any], separator: bytes) -> Iterator[None]:
         if not left:
@@ -93,24 +90,33 @@ def _spellings(value: Any) -> list[bytes]:
 
 def accepts(grammar: CompiledGrammar, value: Any, schema: Any = None) -> bool:
     machine = grammar.make_matcher()
-    return any(machine.legal_prefix([EOS]) == 1 for _ in _Writer(machine, _ranks(schema)).ways(value))
+    return any(machine.legal_prefix([EOS]) == 1 for _ in _Writer(machine, _listed_orders(schema)).ways(value))
 
 
-def _ranks(schema: Any) -> dict[str, int]:
-    """Returns the property names of a schema with their places, as they stand in its text."""
-    ranks: dict[str, int] = {}
+def _listed_orders(schema: Any) -> list[list[str]]:
+    """Returns every list of property names that a schema holds, required ones behind."""
+    found: list[list[str]] = []
     waiting = [schema]
     while waiting:
         node = waiting.pop()
         if isinstance(node, dict):
-            for keyword in ("properties", "required"):
-                names = node.get(keyword)
-                for name in names if isinstance(names, dict | list) else ():
-                    ranks.setdefault(str(name), len(ranks))
-            waiting += reversed(node.values())
+            names = node.get("properties")
+            required = node.get("required")
+            found.append([*(names if isinstance(names, dict) else ()), *(required if isinstance(required, list) else ())])
+            waiting += node.values()
         elif isinstance(node, list):
-            waiting += reversed(node)
-    return ranks
+            waiting += node
+    return [order for order in found if order]
+
+
+def _member_orders(value: dict[str, Any], orders: list[list[str]]) -> list[list[tuple[str, Any]]]:
+    if len(value) <= _PERMUTED:
+        return [list(order) for order in permutations(value.items())]
+    best = sorted(orders, key=lambda order: -len(value.keys() & set(order)))[:3]
+    ranks = [{name: i for i, name in reversed(list(enumerate(order)))} for order in best]
+    return [sorted(value.items(), key=lambda member: rank.get(member[0], 10**6)) for rank in ranks] + [
+        list(value.items())
+    ]
 
 
 def accepts_text(grammar: CompiledGrammar, text: str) -> bool:

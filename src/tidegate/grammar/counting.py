@@ -9,6 +9,7 @@ from math import comb
 from typing import Any
 
 from tidegate.grammar.disjoint import DisjointProver, equal
+from tidegate.grammar.ecma_pattern import other_than
 from tidegate.grammar.refusal import unsupported
 
 _MAX_CASES = 64
@@ -32,6 +33,30 @@ def count_properties(schema: dict[str, Any], path: str) -> tuple[dict[str, int],
     if "maxProperties" in kept or "minProperties" in kept:
         kept.update({key: int(schema[key]) for key in kept})
     return kept, cases
+
+
+def is_split_count(schema: dict[str, Any]) -> bool:
+    """Whether this asks for one property at least, of any name, and lists names that may be absent."""
+    properties = schema.get("properties", {})
+    is_bare = not schema.get("required") and "propertyNames" not in schema and not schema.get("patternProperties")
+    is_open = schema.get("additionalProperties", True) is not False
+    return is_bare and is_open and schema.get("minProperties") == 1 and "maxProperties" not in schema and bool(properties)
+
+
+def split_count(out: dict[str, Any], more: list[Any], path: str) -> None:
+    """Splits an object's rules in two: one of the listed names is there, or only others are."""
+    properties = out.pop("properties")
+    further = out.pop("additionalProperties", {})
+    if len(properties) > _MAX_CASES or sum(map(len, properties)) > 2000:
+        raise unsupported("a count over so many names", f"{path}/minProperties")
+    listed: dict[str, Any] = {"properties": properties, "additionalProperties": further}
+    listed["anyOf"] = [{"required": [name]} for name, part in properties.items() if part is not False]
+    others = {
+        "patternProperties": {other_than(list(properties)): further},
+        "additionalProperties": False,
+        "minProperties": 1,
+    }
+    more.append({"anyOf": [listed, others] if listed["anyOf"] else [others]})
 
 
 def _at_least(missing: int, optional: list[str], is_open: bool, kept: dict[str, int], path: str) -> list[Any]:

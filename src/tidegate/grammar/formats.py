@@ -37,6 +37,9 @@ PATTERNS = {
 
 LENGTHS = {"hostname": 253}
 
+LOCAL_PART = "^[^@]{1,64}@"
+"""What the backend's `email` leaves open: the length of the part before the sign."""
+
 OF_BACKEND = frozenset(("duration", "email", "ipv4", "ipv6", "uuid", "uri"))
 
 ENFORCED_FORMATS = frozenset(PATTERNS) | OF_BACKEND

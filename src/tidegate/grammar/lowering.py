@@ -13,16 +13,16 @@ from collections.abc import Callable
 from typing import Any
 
 from tidegate.errors import LimitFact
-from tidegate.grammar.counting import contained_items, count_properties, unique_items
+from tidegate.grammar.counting import contained_items, count_properties, is_split_count, split_count, unique_items
 from tidegate.grammar.disjoint import DisjointProver
 from tidegate.grammar.ecma_pattern import translate
-from tidegate.grammar.formats import LENGTHS, OF_BACKEND, PATTERNS, REFUSED_FORMATS
+from tidegate.grammar.formats import LENGTHS, LOCAL_PART, OF_BACKEND, PATTERNS, REFUSED_FORMATS
 from tidegate.grammar.json_text import MAX_SCHEMA_NODES, UNWRITABLE
 from tidegate.grammar.negation import NATIVE_PATTERN, Negator
-from tidegate.grammar.object_rules import lower_evaluation, lower_names
+from tidegate.grammar.object_rules import everywhere, lower_evaluation, lower_names
 from tidegate.grammar.refusal import invalid, too_complex, unsupported
 from tidegate.grammar.schema_document import SchemaDocument
-from tidegate.grammar.schema_support import REFUSED, check_keywords, is_number, is_schema
+from tidegate.grammar.schema_support import ENFORCED, REFUSED, check_keywords, is_number, is_schema
 
 MAX_COMBINATIONS = 512
 """Cases of one value, over all unions that hold for it at once: the backend writes out each combination."""
@@ -49,6 +49,8 @@ class _Lowering:
 
     def run(self) -> Any:
         root = self._lower(self._document.root, "")
+        if root is False:
+            raise invalid("no value satisfies this schema", "")
         definitions: dict[str, Any] = {}
         paths: dict[str, str] = {}
         while self._waiting:
@@ -111,16 +113,25 @@ class _Lowering:
         if "additionalProperties" in schema:
             out["additionalProperties"] = self._lower(schema["additionalProperties"], f"{path}/additionalProperties")
         if "minProperties" in schema or "maxProperties" in schema:
-            kept, cases = count_properties(schema, path)
-            out.update(kept)
-            more += [self._lower(case, path) for case in cases]
+            if is_split_count(schema):
+                split_count(out, more, path)
+            else:
+                kept, cases = count_properties(schema, path)
+                out.update(kept)
+                more += [self._lower(case, path) for case in cases]
         if "propertyNames" in schema:
-            lower_names(schema, out, path)
+            lower_names(self._names_rule(schema["propertyNames"], path), out, path)
+        everywhere(out, more)
         for keyword in ("unevaluatedProperties", "unevaluatedItems"):
             if keyword in schema:
                 case = lower_evaluation(schema, keyword, self._document, path)
                 if case is not None:
                     more.append(self._lower(case, f"{path}/{keyword}"))
+
+    def _names_rule(self, names: Any, path: str) -> Any:
+        if isinstance(names, dict) and set(names) & ENFORCED == {"$ref"}:
+            return self._document.resolve(names, names["$ref"], f"{path}/propertyNames")[0]
+        return names
 
     def _arrays(self, schema: dict[str, Any], path: str, out: dict[str, Any], more: list[Any]) -> None:
         tuple_form = modern_items(schema)
@@ -161,7 +172,7 @@ class _Lowering:
                 for k, rival in enumerate(parts)
                 if k != i and not self._prover.are_disjoint(part, rival)
             ]
-            others = [self._negator.negate(rival, f"{path}/{k}") for k, rival in rivals]
+            others = [self._negator.negate_within(rival, part, f"{path}/{k}") for k, rival in rivals]
             options.append(self._lower({"allOf": [part, *others]} if others else part, f"{path}/{i}"))
         return [{"anyOf": options}]
 
@@ -223,6 +234,9 @@ def _lower_bounds(schema: dict[str, Any], out: dict[str, Any]) -> None:
 
 def _format(schema: dict[str, Any], path: str, out: dict[str, Any]) -> list[Any]:
     name = schema.get("format")
+    if name == "email":
+        out["format"] = name
+        return [{"pattern": LOCAL_PART}]
     if name in REFUSED_FORMATS:
         raise unsupported(f"the format {name} is not enforced", f"{path}/format")
     if name in OF_BACKEND:

@@ -11,6 +11,7 @@ from typing import Any
 from tidegate.grammar.disjoint import DisjointProver, type_name
 from tidegate.grammar.ecma_pattern import other_than
 from tidegate.grammar.formats import ENFORCED_FORMATS, REFUSED_FORMATS
+from tidegate.grammar.implication import is_closed, is_implied, is_property_implied, listed_names
 from tidegate.grammar.refusal import unsupported
 from tidegate.grammar.schema_document import SchemaDocument
 from tidegate.grammar.schema_support import ENFORCED, TYPES, is_number
@@ -39,6 +40,39 @@ class Negator:
     def __init__(self, document: SchemaDocument, prover: DisjointProver) -> None:
         self._document = document
         self._prover = prover
+
+    def negate_within(self, schema: Any, frame: Any, path: str) -> Any:
+        """Returns a schema that, for values of `frame`, holds exactly where `schema` does not. Raises Refused.
+
+        What `frame` implies needs no complement, and so may have none.
+        """
+        schema, frame = self._followed(schema), self._followed(frame)
+        if not isinstance(schema, dict) or not isinstance(frame, dict):
+            return self.negate(schema, path)
+        left = {k: v for k, v in schema.items() if k not in ENFORCED or not is_implied(frame, schema, k, self._prover)}
+        if "properties" in left:
+            left["properties"] = {
+                name: part for name, part in left["properties"].items() if not is_property_implied(frame, name, part)
+            }
+        options: list[Any] = []
+        if left.get("additionalProperties") is False and is_closed(frame) and not left.get("patternProperties"):
+            # of all names that `schema` does not list, values of `frame` can only have those that `frame` lists
+            del left["additionalProperties"]
+            further = sorted(listed_names(frame) - set(schema.get("properties", {})))
+            options = [{"type": "object", "required": [name]} for name in further]
+        complement = self.negate(left, path)
+        if complement is True or not options:
+            return complement
+        return {"anyOf": options + ([complement] if complement is not False else [])}
+
+    def _followed(self, schema: Any) -> Any:
+        """Follows references that stand alone, as far as that goes without a circle."""
+        for _ in range(_MAX_DEPTH):
+            alone = isinstance(schema, dict) and "$ref" in schema and not (set(schema) & ENFORCED - {"$ref"})
+            if not alone:
+                break
+            schema = self._document.resolve(schema, schema["$ref"], "")[0]
+        return schema
 
     def negate(self, schema: Any, path: str, depth: int = 0) -> Any:
         """Returns a schema that holds exactly where `schema` does not. Raises Refused where there is none."""

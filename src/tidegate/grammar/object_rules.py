@@ -12,9 +12,23 @@ _APPLICATORS = ("allOf", "$ref", "anyOf", "oneOf", "if", "dependentSchemas", "de
 _NAME_KEYWORDS = frozenset(("pattern", "enum", "const", "minLength", "maxLength", "type", "format", *REMARKS))
 
 
-def lower_names(schema: dict[str, Any], out: dict[str, Any], path: str) -> None:
-    """Rewrites `out`'s properties so that only allowed names are left. Raises Refused."""
-    names = schema["propertyNames"]
+_MATCH_ALL = frozenset(("", "^", ".*", "^.*", "(?:)"))
+
+
+def everywhere(out: dict[str, Any], more: list[Any]) -> None:
+    """A pattern that every name matches is a rule for every property, and leaves no further ones."""
+    patterns = out.get("patternProperties", {})
+    found = [pattern for pattern in patterns if pattern.replace(r"[^\n\r\u2028\u2029]", ".") in _MATCH_ALL]
+    for pattern in found:
+        more.append({"additionalProperties": patterns.pop(pattern)})
+    if found:
+        out.pop("additionalProperties", None)
+    if found and not patterns:
+        del out["patternProperties"]
+
+
+def lower_names(names: Any, out: dict[str, Any], path: str) -> None:
+    """Rewrites `out`'s properties so that only names that the schema `names` allows are left. Raises Refused."""
     where = f"{path}/propertyNames"
     if names is True or names == {}:
         return
@@ -22,6 +36,9 @@ def lower_names(schema: dict[str, Any], out: dict[str, Any], path: str) -> None:
         out["properties"] = dict.fromkeys(out.get("properties", {}), False)
         out["additionalProperties"] = False
         out.pop("patternProperties", None)
+        return
+    if set(names) - REMARKS == {"not"}:
+        _lower_forbidden(names["not"], out, where)
         return
     if names.get("type", "string") != "string" or set(names) - _NAME_KEYWORDS or "format" in names:
         raise unsupported("propertyNames, except by pattern, list or length", where)
@@ -42,6 +59,13 @@ def lower_names(schema: dict[str, Any], out: dict[str, Any], path: str) -> None:
             del out["patternProperties"]
     if properties:
         out["properties"] = properties
+
+
+def _lower_forbidden(names: Any, out: dict[str, Any], path: str) -> None:
+    listed = _listed(names) if isinstance(names, dict) and set(names) - REMARKS <= {"enum", "const"} else None
+    if listed is None:
+        raise unsupported("propertyNames, except by pattern, list or length", path)
+    out["properties"] = {**out.get("properties", {}), **dict.fromkeys(listed, False)}
 
 
 def _listed(names: dict[str, Any]) -> list[str] | None:

@@ -7,9 +7,7 @@ from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
 from tidegate.grammar.refusal import invalid, unsupported
-
-_VALUES = frozenset(("const", "enum", "default", "examples", "example"))
-"""Keywords whose values are data: a `$ref` in there is none."""
+from tidegate.grammar.schema_support import subschemas
 
 _OLD_DRAFTS = ("draft-03", "draft-04", "draft-05", "draft-06", "draft-07")
 
@@ -28,10 +26,7 @@ class SchemaDocument:
         self._resources: dict[str, Any] = {"": root}
         self._anchors: dict[tuple[str, str], Any] = {}
         self._paths: dict[int, str] = {}
-        self._index()
-
-    def path_of(self, node: Any) -> str | None:
-        return self._paths.get(id(node))
+        self._index(root, "", "")
 
     def resolve(self, node: dict[str, Any], reference: str, path: str) -> tuple[Any, str]:
         """Returns what a reference written in `node` leads to, and its path. Raises Refused when nothing is there."""
@@ -45,7 +40,11 @@ class SchemaDocument:
         found = self._within(target, unquote(fragment))
         if not isinstance(found, dict | bool):
             raise invalid(f"leads nowhere: {reference[:64]}", f"{path}/$ref")
-        return found, self._paths.get(id(found), path) if isinstance(found, dict) else path
+        if isinstance(found, bool):
+            return found, path
+        if id(found) not in self._paths:  # a place where no keyword puts a schema
+            self._index(found, target, unquote(fragment))
+        return found, self._paths[id(found)]
 
     def _within(self, resource: str, fragment: str) -> Any:
         if fragment and not fragment.startswith("/"):
@@ -61,22 +60,16 @@ class SchemaDocument:
                 return None
         return found
 
-    def _index(self) -> None:
-        waiting: list[tuple[Any, str, str]] = [(self.root, "", "")]
+    def _index(self, node: Any, base: str, path: str) -> None:
+        waiting: list[tuple[Any, str, str]] = [(node, base, path)]
         while waiting:
             node, base, path = waiting.pop()
-            if isinstance(node, list):
-                waiting += [(item, base, f"{path}/{i}") for i, item in enumerate(node)]
-            if not isinstance(node, dict):
+            if not isinstance(node, dict) or id(node) in self._paths:
                 continue
             base = self._enter(node, base)
             self._bases[id(node)] = base
-            self._paths.setdefault(id(node), path)
-            waiting += [
-                (value, base, f"{path}/{_escape(key)}")
-                for key, value in node.items()
-                if isinstance(value, dict | list) and not (key in _VALUES and not path.endswith("/properties"))
-            ]
+            self._paths[id(node)] = path
+            waiting += [(part, base, path + below) for below, part in subschemas(node)]
 
     def _enter(self, node: dict[str, Any], base: str) -> str:
         name = node.get("$id", node.get("id") if self.refs_stand_alone else None)
@@ -96,6 +89,3 @@ class SchemaDocument:
                 self._anchors.setdefault((base, anchor), node)
         return base
 
-
-def _escape(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")

@@ -53,6 +53,24 @@ def check_keywords(schema: dict[str, Any], path: str) -> None:
             raise invalid(f"{keyword} {problem}", f"{path}/{keyword}")
 
 
+def subschemas(schema: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Returns the schemas directly inside one, with their paths below it. Data and unknown keywords hold none."""
+    found: list[tuple[str, Any]] = []
+    for keyword, value in schema.items():
+        if keyword in _SCHEMA or (keyword == "items" and is_schema(value)):
+            found.append((f"/{keyword}", value))
+        elif (keyword in _SCHEMA_LISTS or keyword == "items") and isinstance(value, list):
+            found += [(f"/{keyword}/{i}", part) for i, part in enumerate(value)]
+        elif (keyword in _SCHEMA_MAPS or keyword == "dependencies") and isinstance(value, dict):
+            found += [(f"/{keyword}/{escape(name)}", part) for name, part in value.items()]
+    return [(path, part) for path, part in found if isinstance(part, dict)]
+
+
+def escape(name: str) -> str:
+    """Returns a name as a part of a JSON pointer."""
+    return name.replace("~", "~0").replace("/", "~1")
+
+
 def is_schema(value: object) -> bool:
     return isinstance(value, dict | bool)
 
