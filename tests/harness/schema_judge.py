@@ -102,7 +102,9 @@ def _listed_orders(schema: Any) -> list[list[str]]:
         if isinstance(node, dict):
             names = node.get("properties")
             required = node.get("required")
-            found.append([*(names if isinstance(names, dict) else ()), *(required if isinstance(required, list) else ())])
+            found.append(
+                [*(names if isinstance(names, dict) else ()), *(required if isinstance(required, list) else ())]
+            )
             waiting += node.values()
         elif isinstance(node, list):
             waiting += node

@@ -40,7 +40,9 @@ def is_split_count(schema: dict[str, Any]) -> bool:
     properties = schema.get("properties", {})
     is_bare = not schema.get("required") and "propertyNames" not in schema and not schema.get("patternProperties")
     is_open = schema.get("additionalProperties", True) is not False
-    return is_bare and is_open and schema.get("minProperties") == 1 and "maxProperties" not in schema and bool(properties)
+    return (
+        is_bare and is_open and schema.get("minProperties") == 1 and "maxProperties" not in schema and bool(properties)
+    )
 
 
 def split_count(out: dict[str, Any], more: list[Any], path: str) -> None:

@@ -76,7 +76,9 @@ class DisjointProver:
     def _by_constants(self, kind: str, first: dict[str, Any], second: dict[str, Any]) -> bool:
         mine = [v for values in _constants(first) for v in values if type_name(v) == kind]
         others = [v for values in _constants(second) for v in values if type_name(v) == kind]
-        return bool(_constants(first)) and bool(_constants(second)) and not any(equal(m, o) for m in mine for o in others)
+        return (
+            bool(_constants(first)) and bool(_constants(second)) and not any(equal(m, o) for m in mine for o in others)
+        )
 
     def _by_properties(self, first: dict[str, Any], second: dict[str, Any], depth: int) -> bool:
         for name in first.get("required", ()) if isinstance(first.get("required"), list) else ():
@@ -139,14 +141,17 @@ def _first_item(schema: dict[str, Any]) -> Any:
 
 
 def _above(first: dict[str, Any], second: dict[str, Any]) -> bool:
-    low, high = first.get("minimum"), second.get("maximum")
-    low_open, high_open = first.get("exclusiveMinimum"), second.get("exclusiveMaximum")
-    if is_number(low) and is_number(high) and low > high:
+    low, high = _bound(first, "minimum"), _bound(second, "maximum")
+    low_open, high_open = _bound(first, "exclusiveMinimum"), _bound(second, "exclusiveMaximum")
+    if low is not None and high is not None and low > high:
         return True
-    bounds = [
-        (l, h) for l, h in ((low, high_open), (low_open, high), (low_open, high_open)) if is_number(l) and is_number(h)
-    ]
-    return any(l >= h for l, h in bounds)
+    pairs = ((low, high_open), (low_open, high), (low_open, high_open))
+    return any(least is not None and most is not None and least >= most for least, most in pairs)
+
+
+def _bound(schema: dict[str, Any], keyword: str) -> float | None:
+    value = schema.get(keyword)
+    return value if is_number(value) else None
 
 
 def _exceeds(first: dict[str, Any], second: dict[str, Any], least: str, most: str) -> bool:

@@ -57,7 +57,7 @@ def _in_class(token: str, before: str, path: str) -> str:
         return _escaped(token, path)
     if token in "[&~" or (token == "-" and before == "-"):
         return "\\" + token
-    return "".join("\\" + c if c in "[" else c for c in token)
+    return "".join("\\" + c if c == "[" else c for c in token)
 
 
 def _escaped(token: str, path: str) -> str:
@@ -68,7 +68,7 @@ def _escaped(token: str, path: str) -> str:
         return f"\\x{ord(token[2].upper()) - 64:02x}"
     if kind == "u" and len(token) > 2:
         return _code_point(token)
-    if kind == "0" or kind == "v":
+    if kind in {"0", "v"}:
         return r"\x00" if kind == "0" else r"\x0b"
     if kind.isalnum() and kind not in _SAME and len(token) == 2:
         raise unsupported(f"{token} in a pattern", path)

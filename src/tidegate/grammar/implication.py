@@ -5,10 +5,26 @@ from typing import Any
 from tidegate.grammar.disjoint import DisjointProver, equal
 
 _ALONE = frozenset(
-    (
-        "type const enum required pattern format minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum"
-        " multipleOf minItems maxItems uniqueItems minProperties maxProperties"
-    ).split()
+    [
+        "type",
+        "const",
+        "enum",
+        "required",
+        "pattern",
+        "format",
+        "minLength",
+        "maxLength",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "minProperties",
+        "maxProperties",
+    ]
 )
 """Keywords whose meaning does not depend on their neighbours (draft 4's truth values aside)."""
 

@@ -6,6 +6,7 @@ Its limits are lowered (`_LIMITS`): what they refuse is refused in a fraction of
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import llguidance
 
@@ -34,6 +35,9 @@ LEXER_FUEL = 200_000
 
 MAX_LEXER_STATES = 50_000
 """States of one grammar's lexer, 1 to 2 KiB each."""
+
+_HEADER = '%llguidance {"no_forcing": true}\n'
+"""Otherwise, where only one text can follow, masks allow one way to cut it into tokens, which need not be the model's."""
 
 _LIMITS = llguidance.LLParserLimits(
     initial_lexer_fuel=LEXER_FUEL, max_lexer_states=MAX_LEXER_STATES, verbose_errors=False
@@ -69,7 +73,7 @@ class LlguidanceCompiler:
 
     @property
     def identity(self) -> str:
-        return "llguidance " + llguidance.get_version().split()[0].partition("@")[0]
+        return str(llguidance.get_version().split()[0].replace("@", " "))
 
     def compile(self, spec: GrammarSpec) -> LlguidanceGrammar | GrammarRefusal:
         try:
@@ -116,37 +120,30 @@ def make_compiler(table: TokenTable) -> LlguidanceCompiler:
 
 
 def _source(spec: GrammarSpec) -> str:
-    """Returns the spec in llguidance's own words. Raises Refused."""
+    """Returns the spec as a Lark grammar in llguidance's dialect. Raises Refused."""
     match spec:
         case JsonSchemaSpec(schema):
-            return _json_source(lower_schema(read_schema(schema)))
+            return _HEADER + "start: %json " + _json_text(lower_schema(read_schema(schema)))
         case JsonObjectSpec():
-            return _json_source({"type": "object"})
+            return _HEADER + "start: %json " + _json_text({"type": "object"})
         case RegexSpec(pattern):
             _check_size(pattern)
-            return str(llguidance.LLMatcher.grammar_from_regex(pattern))
+            return f"{_HEADER}start: /{llguidance.regex_to_lark(pattern, '')}/"
         case ChoiceSpec(choices):
-            return _choice_source(choices)
+            return _HEADER + _choice_rule(choices)
         case LarkSpec(grammar):
             _check_size(grammar)
-            return str(llguidance.LLMatcher.grammar_from_lark(grammar))
+            return grammar if "%llguidance" in grammar else _HEADER + grammar
         case StructuralTagSpec(tags):
             schemas = [_json_text(lower_schema(read_schema(tag.schema))) for tag in tags]
-            return str(llguidance.LLMatcher.grammar_from_lark(tag_grammar(spec, schemas)))
+            return _HEADER + tag_grammar(spec, schemas)
 
 
-def _json_source(schema: object) -> str:
-    return str(llguidance.LLMatcher.grammar_from_json_schema(json.dumps(schema), overrides=JSON_OPTIONS))  # type: ignore[arg-type]
-
-
-def _json_text(schema: object) -> str:
-    """Inside Lark, options travel in the schema itself."""
-    if not isinstance(schema, dict):
-        schema = {"allOf": [schema]}
+def _json_text(schema: dict[str, Any]) -> str:
     return json.dumps({**schema, "x-guidance": JSON_OPTIONS})
 
 
-def _choice_source(choices: tuple[str, ...]) -> str:
+def _choice_rule(choices: tuple[str, ...]) -> str:
     if not choices:
         raise invalid("a choice needs at least one text")
     _check_size("".join(choices))
@@ -154,8 +151,7 @@ def _choice_source(choices: tuple[str, ...]) -> str:
         "".join(choices).encode()
     except UnicodeEncodeError as error:
         raise invalid("a choice is not text") from error
-    texts = (json.dumps(choice, ensure_ascii=False) for choice in choices)
-    return str(llguidance.LLMatcher.grammar_from_lark("start: " + " | ".join(texts)))
+    return "start: " + " | ".join(json.dumps(choice, ensure_ascii=False) for choice in choices)
 
 
 def _check_size(text: str) -> None:

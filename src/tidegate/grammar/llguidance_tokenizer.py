@@ -23,7 +23,7 @@ class _ByteTable:
         self.special_token_ids = sorted(table.special_ids | set(table.eos_ids))
         self.eos_token_id = table.eos_ids[0]
         for i in self.special_token_ids:
-            self.tokens[i] = table.tokens[i] or f"<|special_{i}|>".encode()  # type: ignore[index]
+            self.tokens[i] = table.tokens[i] or f"<|special_{i}|>".encode()
         self._by_bytes = {token: i for i, token in enumerate(self.tokens) if len(token) == 1}
 
     def __call__(self, text: bytes | str) -> list[int]:

@@ -31,7 +31,7 @@ _AS_THEY_ARE = ("type", "minItems", "maxItems", "minLength", "maxLength", "minim
 _COUNTS = frozenset(("minItems", "maxItems", "minLength", "maxLength"))
 
 
-def lower_schema(schema: Any) -> Any:
+def lower_schema(schema: Any) -> dict[str, Any]:
     """Returns an equivalent schema in the backend's words. Raises Refused."""
     if not is_schema(schema):
         raise invalid("a schema is an object, true or false", "")
@@ -47,9 +47,9 @@ class _Lowering:
         self._names: dict[int, str] = {}
         self._waiting: list[tuple[str, Any, str]] = []
 
-    def run(self) -> Any:
-        root = self._lower(self._document.root, "")
-        if root is False:
+    def run(self) -> dict[str, Any]:
+        root: Any = self._lower(self._document.root, "")
+        if not isinstance(root, dict):
             raise invalid("no value satisfies this schema", "")
         definitions: dict[str, Any] = {}
         paths: dict[str, str] = {}
@@ -58,9 +58,7 @@ class _Lowering:
             paths[name] = path
             definitions[name] = self._lower(target, path)
         _check_circles(definitions, paths)
-        if not definitions:
-            return root
-        return {**root, "$defs": definitions} if isinstance(root, dict) else root
+        return {**root, "$defs": definitions} if definitions else root
 
     def _lower(self, schema: Any, path: str) -> Any:
         self._num_nodes += 1
@@ -112,21 +110,23 @@ class _Lowering:
             out["required"] = list(dict.fromkeys(schema["required"]))
         if "additionalProperties" in schema:
             out["additionalProperties"] = self._lower(schema["additionalProperties"], f"{path}/additionalProperties")
-        if "minProperties" in schema or "maxProperties" in schema:
-            if is_split_count(schema):
-                split_count(out, more, path)
-            else:
-                kept, cases = count_properties(schema, path)
-                out.update(kept)
-                more += [self._lower(case, path) for case in cases]
-        if "propertyNames" in schema:
-            lower_names(self._names_rule(schema["propertyNames"], path), out, path)
-        everywhere(out, more)
+        self._counts_and_names(schema, path, out, more)
         for keyword in ("unevaluatedProperties", "unevaluatedItems"):
             if keyword in schema:
                 case = lower_evaluation(schema, keyword, self._document, path)
                 if case is not None:
                     more.append(self._lower(case, f"{path}/{keyword}"))
+
+    def _counts_and_names(self, schema: dict[str, Any], path: str, out: dict[str, Any], more: list[Any]) -> None:
+        if is_split_count(schema):
+            split_count(out, more, path)
+        elif "minProperties" in schema or "maxProperties" in schema:
+            kept, cases = count_properties(schema, path)
+            out.update(kept)
+            more += [self._lower(case, path) for case in cases]
+        if "propertyNames" in schema:
+            lower_names(self._names_rule(schema["propertyNames"], path), out, path)
+        everywhere(out, more)
 
     def _names_rule(self, names: Any, path: str) -> Any:
         if isinstance(names, dict) and set(names) & ENFORCED == {"$ref"}:
@@ -168,9 +168,7 @@ class _Lowering:
         options = []
         for i, part in enumerate(parts):
             rivals = [
-                (k, rival)
-                for k, rival in enumerate(parts)
-                if k != i and not self._prover.are_disjoint(part, rival)
+                (k, rival) for k, rival in enumerate(parts) if k != i and not self._prover.are_disjoint(part, rival)
             ]
             others = [self._negator.negate_within(rival, part, f"{path}/{k}") for k, rival in rivals]
             options.append(self._lower({"allOf": [part, *others]} if others else part, f"{path}/{i}"))
@@ -310,5 +308,3 @@ def _same_value_references(schema: Any) -> list[str]:
             if "$ref" in node:
                 found.append(node["$ref"].rpartition("/")[2])
     return found
-
-

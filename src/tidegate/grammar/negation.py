@@ -5,6 +5,7 @@ each complement is guarded by that type. What has no complement in this language
 integers among numbers) is refused with the path of the keyword.
 """
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -97,6 +98,8 @@ class Negator:
             return [{"type": kind, flipped: int(value) + step}] if value + step >= 0 else []
         if keyword in _FLIPPED_BOUNDS and is_number(value):
             return [{"type": "number", _FLIPPED_BOUNDS[keyword]: value}]
+        if keyword in _SILENT:
+            return []
         found = _SIMPLE.get(keyword)
         if found is not None:
             return found(value, path)
@@ -120,6 +123,10 @@ class Negator:
                 return self._structural(schema, "anyOf", value, path, depth)
             case "not":
                 return [value]
+        return self._contents(schema, keyword, value, path, depth)
+
+    def _contents(self, schema: dict[str, Any], keyword: str, value: Any, path: str, depth: int) -> list[Any]:
+        match keyword:
             case "contains":
                 if schema.get("minContains", 1) != 1 or "maxContains" in schema:
                     raise unsupported("a complement of counted contains", path)
@@ -183,7 +190,7 @@ NATIVE_PATTERN: Any = ("pattern",)
 def _number_gaps(numbers: list[Any]) -> list[Any]:
     edges = [None, *numbers, None]
     gaps = []
-    for low, high in zip(edges, edges[1:], strict=False):
+    for low, high in itertools.pairwise(edges):
         gap: dict[str, Any] = {"type": "number"}
         if low is not None:
             gap["exclusiveMinimum"] = low
@@ -193,13 +200,13 @@ def _number_gaps(numbers: list[Any]) -> list[Any]:
     return gaps
 
 
-def _required(value: Any, path: str) -> list[Any]:
+def _required(value: Any, _path: str) -> list[Any]:
     if isinstance(value, bool):
         return []
     return [{"type": "object", "properties": {name: False}} for name in value]
 
 
-def _dependent_required(value: dict[str, list[str]], path: str) -> list[Any]:
+def _dependent_required(value: dict[str, list[str]], _path: str) -> list[Any]:
     return [
         {"type": "object", "required": [name], "properties": {other: False}}
         for name, others in value.items()
@@ -214,6 +221,9 @@ def _format(value: str, path: str) -> list[Any]:
     return []
 
 
+_SILENT = frozenset(("$defs", "definitions", "minContains", "then", "else"))
+"""What says nothing by itself; `if`, which gives the last two a meaning, has no complement here."""
+
 _SIMPLE: dict[str, Callable[[Any, str], list[Any]]] = {
     "type": _types,
     "const": lambda value, path: _constants([value], path),
@@ -221,9 +231,4 @@ _SIMPLE: dict[str, Callable[[Any, str], list[Any]]] = {
     "required": _required,
     "dependentRequired": _dependent_required,
     "format": _format,
-    "$defs": lambda value, path: [],
-    "definitions": lambda value, path: [],
-    "minContains": lambda value, path: [],
-    "then": lambda value, path: [],
-    "else": lambda value, path: [],
 }

@@ -19,8 +19,7 @@ def everywhere(out: dict[str, Any], more: list[Any]) -> None:
     """A pattern that every name matches is a rule for every property, and leaves no further ones."""
     patterns = out.get("patternProperties", {})
     found = [pattern for pattern in patterns if pattern.replace(r"[^\n\r\u2028\u2029]", ".") in _MATCH_ALL]
-    for pattern in found:
-        more.append({"additionalProperties": patterns.pop(pattern)})
+    more += [{"additionalProperties": patterns.pop(pattern)} for pattern in found]
     if found:
         out.pop("additionalProperties", None)
     if found and not patterns:
@@ -44,19 +43,21 @@ def lower_names(names: Any, out: dict[str, Any], path: str) -> None:
         raise unsupported("propertyNames, except by pattern, list or length", where)
     if "patternProperties" in out:
         raise unsupported("propertyNames beside patternProperties", where)
+    _keep_fitting(names, out, where)
+
+
+def _keep_fitting(names: dict[str, Any], out: dict[str, Any], path: str) -> None:
     listed = _listed(names)
     further = out.get("additionalProperties", {})
-    properties = {name: part if _fits(name, names, where) else False for name, part in out.get("properties", {}).items()}
-    out["additionalProperties"] = False
+    properties = {name: part if _fits(name, names, path) else False for name, part in out.get("properties", {}).items()}
+    pattern = _name_pattern(names, path) if listed is None else None
     if listed is not None:
-        for name in listed:
-            if name not in properties and _fits(name, names, where):
-                properties[name] = further
-    elif further is not False:
-        out["patternProperties"] = {pattern: further for pattern in [_name_pattern(names, where)] if pattern}
-        if not out["patternProperties"]:
-            out["additionalProperties"] = further
-            del out["patternProperties"]
+        new = [name for name in listed if name not in properties and _fits(name, names, path)]
+        properties |= dict.fromkeys(new, further)
+    elif pattern is not None and further is not False:
+        out["patternProperties"] = {pattern: further}
+    if listed is not None or pattern is not None:
+        out["additionalProperties"] = False
     if properties:
         out["properties"] = properties
 

@@ -26,7 +26,7 @@ class GrammarRefusal:
     limit: LimitFact | None = None
 
 
-class Refused(Exception):  # noqa: N818 - it carries a refusal and is no error of ours
+class Refused(Exception):
     """Carries a refusal up through one compilation; never leaves it."""
 
     def __init__(self, refusal: GrammarRefusal) -> None:

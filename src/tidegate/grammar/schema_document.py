@@ -88,4 +88,3 @@ class SchemaDocument:
             if isinstance(anchor, str):
                 self._anchors.setdefault((base, anchor), node)
         return base
-

@@ -11,35 +11,97 @@ from tidegate.grammar.refusal import invalid
 TYPES = ("null", "boolean", "object", "array", "string", "integer", "number")
 
 ENFORCED = frozenset(
-    (
-        "$ref $defs definitions type const enum properties required additionalProperties patternProperties"
-        " minProperties maxProperties propertyNames dependentRequired dependentSchemas dependencies items prefixItems"
-        " additionalItems minItems maxItems uniqueItems contains minContains maxContains unevaluatedProperties"
-        " unevaluatedItems pattern format minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum"
-        " multipleOf allOf anyOf oneOf not if then else"
-    ).split()
+    [
+        "$ref",
+        "$defs",
+        "definitions",
+        "type",
+        "const",
+        "enum",
+        "properties",
+        "required",
+        "additionalProperties",
+        "patternProperties",
+        "minProperties",
+        "maxProperties",
+        "propertyNames",
+        "dependentRequired",
+        "dependentSchemas",
+        "dependencies",
+        "items",
+        "prefixItems",
+        "additionalItems",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "contains",
+        "minContains",
+        "maxContains",
+        "unevaluatedProperties",
+        "unevaluatedItems",
+        "pattern",
+        "format",
+        "minLength",
+        "maxLength",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "not",
+        "if",
+        "then",
+        "else",
+    ]
 )
 """Enforced exactly, or refused for the values for which that is not possible."""
 
 REMARKS = frozenset(
-    (
-        "$schema $id id $anchor $dynamicAnchor $comment $vocabulary title description default examples example"
-        " deprecated readOnly writeOnly contentEncoding contentMediaType contentSchema"
-    ).split()
+    [
+        "$schema",
+        "$id",
+        "id",
+        "$anchor",
+        "$dynamicAnchor",
+        "$comment",
+        "$vocabulary",
+        "title",
+        "description",
+        "default",
+        "examples",
+        "example",
+        "deprecated",
+        "readOnly",
+        "writeOnly",
+        "contentEncoding",
+        "contentMediaType",
+        "contentSchema",
+    ]
 )
 
 REFUSED = frozenset(("$dynamicRef", "$recursiveRef"))
 
 _SCHEMA = frozenset(
-    (
-        "additionalProperties propertyNames additionalItems contains unevaluatedProperties unevaluatedItems not if then"
-        " else"
-    ).split()
+    [
+        "additionalProperties",
+        "propertyNames",
+        "additionalItems",
+        "contains",
+        "unevaluatedProperties",
+        "unevaluatedItems",
+        "not",
+        "if",
+        "then",
+        "else",
+    ]
 )
 _SCHEMA_LISTS = frozenset(("allOf", "anyOf", "oneOf", "prefixItems"))
 _SCHEMA_MAPS = frozenset(("properties", "patternProperties", "dependentSchemas", "$defs", "definitions"))
 _COUNTS = frozenset(
-    "minProperties maxProperties minItems maxItems minContains maxContains minLength maxLength".split()
+    ["minProperties", "maxProperties", "minItems", "maxItems", "minContains", "maxContains", "minLength", "maxLength"]
 )
 _NUMBERS = frozenset(("minimum", "maximum", "multipleOf"))
 _TEXTS = frozenset(("$ref", "pattern", "format", "$dynamicRef"))
