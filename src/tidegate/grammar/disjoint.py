@@ -9,22 +9,25 @@ from typing import Any
 from tidegate.grammar.schema_document import SchemaDocument
 from tidegate.grammar.schema_support import is_number
 
+MAX_PROOF_STEPS = 30_000
+"""For one schema document."""
+
 _MAX_DEPTH = 12
 _ALL = frozenset(("null", "boolean", "object", "array", "string", "number"))
 
 
 class DisjointProver:
-    """`document` resolves references. Bounded: at most `budget` pairs are looked at in all its life."""
+    """`document` resolves references. Bounded: after `MAX_PROOF_STEPS` schemas looked at it proves nothing more."""
 
-    def __init__(self, document: SchemaDocument, budget: int = 100_000) -> None:
+    def __init__(self, document: SchemaDocument) -> None:
         self._document = document
-        self._budget = budget
+        self._steps_left = MAX_PROOF_STEPS
 
     def are_disjoint(self, first: Any, second: Any, depth: int = 0) -> bool:
-        self._budget -= 1
+        self._steps_left -= 1
         if first is False or second is False:
             return True
-        if depth > _MAX_DEPTH or self._budget < 0 or not isinstance(first, dict) or not isinstance(second, dict):
+        if depth > _MAX_DEPTH or self._steps_left < 0 or not isinstance(first, dict) or not isinstance(second, dict):
             return False
         if self._by_parts(first, second, depth) or self._by_parts(second, first, depth):
             return True
@@ -33,6 +36,9 @@ class DisjointProver:
 
     def types_of(self, schema: Any, depth: int = 0) -> frozenset[str]:
         """Returns the types that values of a schema may have; integers count as numbers."""
+        self._steps_left -= 1
+        if self._steps_left < 0:
+            return _ALL
         if isinstance(schema, bool):
             return _ALL if schema else frozenset()
         found = _ALL

@@ -37,7 +37,7 @@ MAX_LEXER_STATES = 50_000
 """States of one grammar's lexer, 1 to 2 KiB each."""
 
 _HEADER = '%llguidance {"no_forcing": true}\n'
-"""Otherwise, where only one text can follow, masks allow one way to cut it into tokens, which need not be the model's."""
+"""Otherwise, where only one text can follow, masks allow one way to cut it, which need not be the model's."""
 
 _LIMITS = llguidance.LLParserLimits(
     initial_lexer_fuel=LEXER_FUEL, max_lexer_states=MAX_LEXER_STATES, verbose_errors=False

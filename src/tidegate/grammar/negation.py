@@ -9,11 +9,13 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+from tidegate.errors import LimitFact
 from tidegate.grammar.disjoint import DisjointProver, type_name
 from tidegate.grammar.ecma_pattern import other_than
 from tidegate.grammar.formats import ENFORCED_FORMATS, REFUSED_FORMATS
 from tidegate.grammar.implication import is_closed, is_implied, is_property_implied, listed_names
-from tidegate.grammar.refusal import unsupported
+from tidegate.grammar.json_text import MAX_SCHEMA_NODES
+from tidegate.grammar.refusal import too_complex, unsupported
 from tidegate.grammar.schema_document import SchemaDocument
 from tidegate.grammar.schema_support import ENFORCED, TYPES, is_number
 
@@ -41,6 +43,7 @@ class Negator:
     def __init__(self, document: SchemaDocument, prover: DisjointProver) -> None:
         self._document = document
         self._prover = prover
+        self._steps_left = MAX_SCHEMA_NODES
 
     def negate_within(self, schema: Any, frame: Any, path: str) -> Any:
         """Returns a schema that, for values of `frame`, holds exactly where `schema` does not. Raises Refused.
@@ -79,6 +82,10 @@ class Negator:
         """Returns a schema that holds exactly where `schema` does not. Raises Refused where there is none."""
         if isinstance(schema, bool):
             return not schema
+        self._steps_left -= 1
+        if self._steps_left < 0:
+            limit = LimitFact("schema_nodes", MAX_SCHEMA_NODES, MAX_SCHEMA_NODES + 1)
+            raise too_complex("complements of too many parts", limit, path)
         if depth > _MAX_DEPTH:
             raise unsupported("a complement of something so deep", path)
         if "$ref" in schema and self._document.refs_stand_alone:
