@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.schema_judge import EOS, accepts_text, byte_compiler
 
+from harness.schema_judge import EOS, accepts_text, byte_compiler
 from tidegate.grammar.json_text import MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, MAX_SCHEMA_NODES, MAX_WHITESPACE, write_json
 from tidegate.grammar.lowering import MAX_COMBINATIONS
 from tidegate.grammar.matcher import MaskRow

@@ -5,8 +5,8 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from harness.schema_judge import accepts, byte_compiler, random_text
 
+from harness.schema_judge import accepts, byte_compiler, random_text
 from tidegate.grammar.refusal import GrammarRefusal
 from tidegate.inference.grammar_spec import JsonSchemaSpec
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.schema_judge import accepts, accepts_text, byte_compiler
 
+from harness.schema_judge import accepts, accepts_text, byte_compiler
 from tidegate.grammar.refusal import GrammarRefusal
 from tidegate.inference.grammar_spec import JsonSchemaSpec
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from harness.schema_judge import accepts, byte_compiler, random_text
 
+from harness.schema_judge import accepts, byte_compiler, random_text
 from tidegate.grammar.json_text import UNWRITABLE
 from tidegate.grammar.refusal import GrammarRefusal, RefusalKind
 from tidegate.inference.grammar_spec import JsonSchemaSpec
@@ -24,7 +24,7 @@ FAMILIES = sorted({row["family"] for row in SAMPLE})
 COMPILER, WORDS = byte_compiler()
 
 REMARKS_TO_THE_SUITE = ("format.json", "optional/format/")
-"""There `format` is a remark, or holds what `grammar/formats.py` says is not written: valid instances may be refused."""
+"""There `format` is a remark, or allows what `grammar/formats.py` says is not written."""
 
 
 def compile_schema(schema: Any) -> Any:

@@ -4,6 +4,17 @@ A bound that holds no state, or that callers do not reach, stands in REASONS ins
 """
 
 PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
+    "grammar/test_hostile_grammars.py": {
+        "deep_schemas_are_refused_by_their_limit": (
+            "grammar/json_text.py MAX_SCHEMA_BYTES",
+            "grammar/json_text.py MAX_SCHEMA_DEPTH",
+        ),
+        "a_schema_with_too_many_parts_is_refused": ("grammar/json_text.py MAX_SCHEMA_NODES",),
+        "too_many_combinations_are_refused": ("grammar/lowering.py MAX_COMBINATIONS",),
+        "circles_of_references_end_in_a_refusal": ("grammar/disjoint.py MAX_PROOF_STEPS",),
+        "a_pattern_that_explodes_is_refused_or_works_within_its_limits": ("grammar/llguidance_compiler.py LEXER_FUEL",),
+        "white_space_between_tokens_ends": ("grammar/json_text.py MAX_WHITESPACE",),
+    },
     "contract/test_json_size.py": {
         "too_much_is_refused_by_name": ("contract/json_size.py MAX_MEMBERS", "contract/json_size.py MAX_ELEMENTS"),
     },
@@ -255,6 +266,7 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
 """By file and test: the bounds that it pushes."""
 
 REASONS = {
+    "grammar/llguidance_compiler.py MAX_LEXER_STATES": "handed to the library, which fails the machine",
     "serving/answer_recorder.py INLINE_BYTES": "a choice between two ways of the same work; nothing is held",
     "stores/sqlite_ledger.py UPKEEP_S": "a time between two looks; nothing is held",
     "stores/ledger_file.py CHECKED_BYTES": "a choice of how much is read at the start; nothing is held",
