@@ -135,6 +135,13 @@ EQUIVALENT: dict[str, Any] = {
         "items": [{"type": "string"}],
         "additionalItems": {"type": "integer"},
     },
+    "equal references of two resources": {
+        "oneOf": [
+            {"$id": "x", "$defs": {"v": {"const": 1}}, "properties": {"a": {"$ref": "#/$defs/v"}}, "required": ["a"]},
+            {"$id": "y", "$defs": {"v": {"const": 2}}, "properties": {"a": {"$ref": "#/$defs/v"}}, "required": ["a"]},
+        ],
+        "type": "object",
+    },
     "boolean schemas": {"properties": {"a": False, "b": True}},
     "a pattern is a search": {"pattern": "b"},
     "dot is no line break": {"pattern": "^a.$"},

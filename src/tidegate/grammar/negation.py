@@ -51,7 +51,7 @@ class Negator:
         What `frame` implies needs no complement, and so may have none.
         """
         schema, frame = self._followed(schema), self._followed(frame)
-        if not isinstance(schema, dict) or not isinstance(frame, dict):
+        if not isinstance(schema, dict) or not isinstance(frame, dict) or not self._document.is_one_resource:
             return self.negate(schema, path)
         left = {k: v for k, v in schema.items() if k not in ENFORCED or not is_implied(frame, schema, k, self._prover)}
         if "properties" in left:

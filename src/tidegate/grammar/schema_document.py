@@ -28,8 +28,15 @@ class SchemaDocument:
         self._paths: dict[int, str] = {}
         self._index(root, "", "")
 
+    @property
+    def is_one_resource(self) -> bool:
+        """Whether equal references mean the same wherever they stand: no part but the whole has an id."""
+        return all(resource is self.root for resource in self._resources.values())
+
     def resolve(self, node: dict[str, Any], reference: str, path: str) -> tuple[Any, str]:
         """Returns what a reference written in `node` leads to, and its path. Raises Refused when nothing is there."""
+        if id(node) not in self._bases and not self.is_one_resource:
+            raise unsupported("a part of several resources that was said in other words", f"{path}/$ref")
         base = self._bases.get(id(node), "")
         try:
             target, fragment = urldefrag(urljoin(base, reference) if reference[:1] != "#" else base + reference)
