@@ -32,6 +32,7 @@ class CallLog:
         self._blank: list[str] | None = []
         self._held: list[str] = []
         self._held_arguments: list[str] = []
+        self._arguments: list[str] = []
         self._verdict: bool | None = None
         self._has_arguments = False
         self._ids: set[str] = set()
@@ -47,6 +48,7 @@ class CallLog:
     def drain(self) -> list[ParsedEvent]:
         """Returns the events since the last time."""
         self._flush_content()
+        self._flush_arguments()
         events, self._events = self._events, []
         return events
 
@@ -60,12 +62,14 @@ class CallLog:
                 return
             self._content += self._blank
             self._blank = None
+        self._flush_arguments()
         self._content.append(text)
 
     def reasoning(self, text: str) -> None:
         """Text of the model's reasoning."""
         if text:
             self._flush_content()
+            self._flush_arguments()
             self._events.append(ReasoningText(text))
 
     def finish(self) -> None:
@@ -117,8 +121,7 @@ class CallLog:
         if self._verdict is None:
             self._held_arguments.append(fragment)
         elif self._verdict:
-            self._has_arguments = True
-            self._events.append(ToolCallArguments(self.num_calls - 1, fragment))
+            self._arguments.append(fragment)
 
     def schema_of(self, name: str) -> ToolSchema | None:
         """Returns what is known of an offered tool's arguments."""
@@ -139,6 +142,7 @@ class CallLog:
             call_id = self._mint_id()
         self._ids.add(call_id)
         self._flush_content()
+        self._flush_arguments()
         self._events.append(ToolCallStarted(self.num_calls, call_id, name))
         self._held = []
         self._blank = []
@@ -161,6 +165,7 @@ class CallLog:
         self._held = []
 
     def _end_arguments(self) -> None:
+        self._flush_arguments()
         if not self._has_arguments and not self._cursor.is_cut_here:
             self.argue("{}")
 
@@ -174,3 +179,10 @@ class CallLog:
         if self._content:
             self._events.append(ContentText("".join(self._content)))
             self._content = []
+
+    def _flush_arguments(self) -> None:
+        """Only one of content and arguments is waiting at any time."""
+        if self._arguments:
+            self._has_arguments = True
+            self._events.append(ToolCallArguments(self.num_calls - 1, "".join(self._arguments)))
+            self._arguments = []

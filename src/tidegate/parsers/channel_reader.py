@@ -10,7 +10,7 @@ import re
 from tidegate.parsers.call_log import CallLog
 from tidegate.parsers.json_calls import both_sinks
 from tidegate.parsers.marker_scanner import MarkerScanner
-from tidegate.parsers.text_cursor import Reading, Sink, TextCursor
+from tidegate.parsers.text_cursor import Reading, Sink, TextCursor, ignore
 from tidegate.parsers.tool_format import ChannelCalls
 
 _RECIPIENT = re.compile(r"(?:^|\s)to=([^\s<]+)")
@@ -28,7 +28,7 @@ class ChannelReader:
     def read(self, cursor: TextCursor, log: CallLog) -> Reading[None]:
         # The prompt ends with the role, so the output may begin in the middle of a header.
         opening = MarkerScanner(*(f"{blank}{self._style.recipient}" for blank in ("", " ")))
-        marker = yield from cursor.one_of(opening, lambda _text: None)
+        marker = yield from cursor.one_of(opening, ignore, is_markup=False)
         while True:
             if not marker:
                 marker = yield from cursor.until(self._markers, self._content_sink(cursor, log))

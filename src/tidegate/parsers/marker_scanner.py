@@ -43,6 +43,10 @@ class MarkerScanner:
         found = self._pattern.match(text, start)
         return "" if found is None else found.group()
 
+    def is_begun(self, text: str) -> bool:
+        """Whether `text` is the beginning of a marker, and not the whole of it."""
+        return text in self._prefixes
+
     def is_mostly(self, text: str) -> bool:
         """Whether `text` is the beginning of a marker, and more than half of it."""
         return text in self._prefixes and any(

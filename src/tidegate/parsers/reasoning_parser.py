@@ -47,7 +47,7 @@ class ReasoningParser:
     def _read(self, cursor: TextCursor) -> Reading[None]:
         blank: list[str] = []
         yield from cursor.blank(blank.append)
-        is_marked = bool((yield from cursor.one_of(self._opens, ignore)))
+        is_marked = bool((yield from cursor.one_of(self._opens, ignore, is_markup=False)))
         if not is_marked:
             self._outside("".join(blank)) if not self._is_open else self._inside("".join(blank))
         if (is_marked or self._is_open) and (yield from cursor.until(self._closes, self._inside)):

@@ -54,6 +54,10 @@ class TextCursor:
         """Whether the token budget ended the text and all of it has been read."""
         return self.is_over and self.is_cut and self._at >= len(self._text)
 
+    def shows(self, pattern: re.Pattern[str]) -> bool:
+        """Whether what is here already begins with `pattern`; nothing is read and nothing waited for."""
+        return pattern.match(self._text, self._at) is not None
+
     def rest(self, sink: Sink) -> Reading[None]:
         """Reads everything that comes."""
         while True:
@@ -77,8 +81,11 @@ class TextCursor:
                 return marker
             yield
 
-    def one_of(self, scanner: MarkerScanner, sink: Sink) -> Reading[str]:
-        """Reads a marker that begins here and gives it to `sink`. Returns it, "" for none."""
+    def one_of(self, scanner: MarkerScanner, sink: Sink, *, is_markup: bool = True) -> Reading[str]:
+        """Reads a marker that begins here and gives it to `sink`. Returns it, "" for none.
+
+        `is_markup`: a beginning of a marker that the token budget cut is markup and goes nowhere.
+        """
         while True:
             marker = scanner.match(self._text, self._at, is_over=self.is_over)
             self.num_scanned += 1
@@ -88,10 +95,15 @@ class TextCursor:
         if marker:
             self._at += len(marker)
             sink(marker)
+        elif is_markup and self.is_cut and scanner.is_begun(self._text[self._at :]):
+            self._at = len(self._text)
         return marker
 
     def literal(self, text: str, sink: Sink) -> Reading[bool]:
-        """Reads exactly `text`, which goes to `sink`; returns whether it was there."""
+        """Reads exactly `text`, which goes to `sink`; returns whether it was there.
+
+        A beginning of it that the token budget cut is markup and goes nowhere.
+        """
         while True:
             have = self._text[self._at : self._at + len(text)]
             self.num_scanned += 1
@@ -99,7 +111,10 @@ class TextCursor:
                 self._at += len(text)
                 sink(text)
                 return True
-            if self.is_over or not text.startswith(have):
+            if not text.startswith(have):
+                return False
+            if self.is_over:
+                self._at += len(have) if self.is_cut else 0
                 return False
             yield
 

@@ -13,6 +13,7 @@ Does not know tokens, stop strings, or reasoning, which is taken out before (`re
 are the exception.
 """
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -25,8 +26,16 @@ from tidegate.parsers.marker_scanner import MarkerScanner
 from tidegate.parsers.named_json_calls import NamedJsonReader
 from tidegate.parsers.offered_tools import OfferedTools
 from tidegate.parsers.tag_calls import TagReader
-from tidegate.parsers.text_cursor import Reading, TextCursor, ignore
-from tidegate.parsers.tool_format import BraceCalls, ChannelCalls, JsonCalls, NamedJsonCalls, PythonCalls, ToolFormat
+from tidegate.parsers.text_cursor import Reading, Sink, TextCursor, ignore
+from tidegate.parsers.tool_format import (
+    BraceCalls,
+    ChannelCalls,
+    JsonCalls,
+    NamedJsonCalls,
+    PythonCalls,
+    TagCalls,
+    ToolFormat,
+)
 
 
 class ToolParser:
@@ -64,7 +73,9 @@ class _BlockReader:
         self._opens = MarkerScanner(*form.opens)
         self._closes = MarkerScanner(*form.closes)
         self._markers = MarkerScanner(*form.opens, *form.closes, *(form.section or ()), *form.dropped)
+        self._block_opens = frozenset((*form.opens, *(form.section or ())[:1]))
         self._read_call = _call_reader(form)
+        self._no_call = _no_call(form)
 
     def read(self, cursor: TextCursor, log: CallLog) -> Reading[None]:
         unclosed: set[str] = set()
@@ -74,22 +85,28 @@ class _BlockReader:
                 log.content(text)
 
         if self._form.bare_starts:
-            yield from cursor.blank(content)
-            first = yield from cursor.peek()
-            if first and first in self._form.bare_starts:
-                log.open_block("")
-                yield from self._read_block(cursor, log, "", unclosed)
+            yield from self._read_bare(cursor, log, content, unclosed)
         while True:
             marker = yield from cursor.until(self._markers, content)
             if not marker:
                 return
-            if marker in self._form.opens or (self._form.section and marker == self._form.section[0]):
+            if marker in self._form.opens and cursor.shows(self._no_call):
+                # Nothing but speed: reading the block would give the same.
+                log.content(marker)
+            elif marker in self._block_opens:
                 log.open_block(marker)
                 yield from self._read_block(cursor, log, marker, unclosed)
             elif marker in unclosed:
                 unclosed.discard(marker)
             elif marker not in self._form.dropped:
                 content(marker)
+
+    def _read_bare(self, cursor: TextCursor, log: CallLog, content: Sink, unclosed: set[str]) -> Reading[None]:
+        """Reads calls that the output begins with, without a marker."""
+        yield from cursor.blank(content)
+        if (yield from cursor.peek()) in tuple(self._form.bare_starts):
+            log.open_block("")
+            yield from self._read_block(cursor, log, "", unclosed)
 
     def _read_block(self, cursor: TextCursor, log: CallLog, marker: str, unclosed: set[str]) -> Reading[None]:
         """Reads from behind an opening marker to the end of what it opened, closing marker included."""
@@ -101,8 +118,9 @@ class _BlockReader:
         if is_section and not marker:
             log.reject()
         else:
-            yield from self._read_call(cursor, log, marker.endswith("["))
-            yield from self._read_close(cursor, log, unclosed)
+            is_well = yield from self._read_call(cursor, log, marker.endswith("["))
+            if is_well or log.num_in_block:
+                yield from self._read_close(cursor, log, unclosed)
         if form.section is not None and is_section and log.num_in_block:
             unclosed.add(form.section[1])
         log.close_block()
@@ -115,6 +133,19 @@ class _BlockReader:
         yield from cursor.blank(sink)
         if not (yield from cursor.one_of(self._closes, sink)) and is_markup:
             unclosed.update(self._form.closes)
+
+
+def _no_call(form: ToolFormat) -> re.Pattern[str]:
+    """Returns what after an opening marker shows at once that no call follows: a first character of no call."""
+    style = form.style
+    firsts = r"\w.:\-\["
+    if isinstance(style, JsonCalls):
+        firsts = r"{\[\]"
+    elif isinstance(style, PythonCalls) and style.in_brackets:
+        firsts = r"\["
+    elif isinstance(style, TagCalls) and style.name_open:
+        firsts = re.escape(style.name_open[0] + style.lead[:1])
+    return re.compile(rf"[ \t\r\n]*+[^{firsts}]")
 
 
 CallReader = Callable[[TextCursor, CallLog, bool], Reading[bool]]
@@ -134,7 +165,7 @@ def _call_reader(form: ToolFormat) -> CallReader:
     if isinstance(style, BraceCalls):
         brace = BraceReader(style)
         return lambda cursor, log, _is_list: brace.read(cursor, log)
-    assert not isinstance(style, ChannelCalls)
+    assert isinstance(style, TagCalls), "a channel format marks no calls"
     tags = TagReader(style)
     return lambda cursor, log, _is_list: tags.read(cursor, log)
 

@@ -37,8 +37,8 @@ def parse_pieces(parser: OutputParser, pieces: Iterable[str], *, is_cut: bool = 
 def check_parser(make_parser: Callable[[], OutputParser], texts: Iterable[str]) -> None:
     """Raises AssertionError unless every cut of every text gives the same events.
 
-    Both for a text that the model ended and for one that the token budget cut. `make_parser` must give parsers that mint the same call ids in the same
-    order.
+    Both for a text that the model ended and for one that the token budget cut. `make_parser` must give parsers that
+    mint the same call ids in the same order.
     """
     for text in texts:
         for is_cut in (False, True):
