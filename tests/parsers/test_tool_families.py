@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from harness.parsed_output import TOOLS, counting_ids, parser_of, read_output
 from tidegate.parsers.families import FAMILIES
 from tidegate.parsers.format_page import write_page
-from tidegate.parsers.offered_tools import OfferedTools
+from tidegate.parsers.offered_tools import MAX_LOOKS, OfferedTools, ToolSchema
 from tidegate.parsers.tool_format import JsonCalls, NamedJsonCalls, ToolFormat
 from tidegate.parsers.tool_parser import ToolParser
 from tidegate.testing.check_parser import check_parser, parse_pieces
@@ -133,6 +133,15 @@ def test_a_text_value_takes_the_type_of_its_schema(schema: dict[str, Any], text:
     tools = {"f": {"type": "object", "properties": {"x": schema}, "$defs": {"W": {"type": "array"}}}}
     written = f"<tool_call>f<arg_key>x</arg_key><arg_value>{text}</arg_value></tool_call>"
     assert read_output(parser_of("glm45", tools=tools), [written]).calls == [("f", {"x": value})]
+
+
+def test_a_schema_is_looked_at_so_far_and_no_further() -> None:
+    endless = {"anyOf": [{"$ref": "#/$defs/E"}, {"$ref": "#/$defs/E"}]}
+    schema = ToolSchema({"properties": {"x": {"$ref": "#/$defs/E"}}, "$defs": {"E": endless}})
+    assert schema.to_json("x", "1") == "1"
+    deep = {"anyOf": [{"type": "string"}] * (MAX_LOOKS + 50)}
+    last = {"anyOf": [{"type": "integer"}, *deep["anyOf"]]}
+    assert ToolSchema({"properties": {"x": last}}).types_of("x") == {"string"}
 
 
 RULES: list[tuple[str, str, str, list[tuple[str, str]]]] = [

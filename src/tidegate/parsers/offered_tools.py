@@ -9,7 +9,7 @@ from typing import Any
 
 from tidegate.parsers.json_text import is_json, is_number, quote
 
-_MAX_LOOKS = 200
+MAX_LOOKS = 200
 """Subschemas looked at for the type of one parameter; what is not found by then does not count."""
 
 _ANY = frozenset(("null", "boolean", "integer", "number", "array", "object", "string"))
@@ -39,7 +39,7 @@ class ToolSchema:
         return to_json(self.types_of(key), text)
 
     def _find_types(self, key: str) -> frozenset[str]:
-        looks = [_MAX_LOOKS]
+        looks = [MAX_LOOKS]
         properties: list[Any] = []
         pending: list[Any] = [self._schema]
         while pending and looks[0] > 0:

@@ -7,7 +7,7 @@ Decides which text is content and where calls begin and end; the reader of the f
 - Blanks before the first call, between calls and after the last one belong to the markup.
 - Closing markers may be missing. One that comes late is dropped; one that closes nothing is content.
 - Where the token budget ends the text, an opening that has not become a call is withheld, and so is a marker of which
-  more than half has arrived.
+  more than half has arrived, or any of it where a closing marker is still due.
 
 Does not know tokens, stop strings, or reasoning, which is taken out before (`reasoning_parser`); harmony's channels
 are the exception.
@@ -81,7 +81,8 @@ class _BlockReader:
         unclosed: set[str] = set()
 
         def content(text: str) -> None:
-            if not (cursor.is_over and cursor.is_cut and self._markers.is_mostly(text)):
+            is_torn = cursor.is_over and cursor.is_cut and self._markers.is_begun(text)
+            if not (is_torn and (unclosed or self._markers.is_mostly(text))):
                 log.content(text)
 
         if self._form.bare_starts:
