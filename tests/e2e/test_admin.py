@@ -76,7 +76,7 @@ def test_an_abort_touches_no_other_request(server: ServerThread) -> None:  # DL-
     assert act(server.admin_port, f"requests/{live[one.cell.name]['id']}/abort").status == 200
     one.read_rest()
     answer = other.read_rest()
-    assert (answer.is_complete, other.text(), other.stream().finish_reasons()) == (True, "abc", ["stop"])
+    assert (answer.is_complete, other.text(), other.stream().finish_reasons()) == (True, other.cell.text, ["stop"])
     one.client.close()
     other.client.close()
 

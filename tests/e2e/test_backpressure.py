@@ -21,6 +21,8 @@ NUM_REPEATS = 80
 NUM_TOKENS = len(PIECES) * NUM_REPEATS
 SCRIPT = {"pieces": hex_pieces(*PIECES), "repeat": NUM_REPEATS, "finish": "eos"}
 TEXT = "".join(PIECES) * NUM_REPEATS
+PACE_S = 0.001
+"""The engine's time for a token of a reader that does not read."""
 NUM_STUCK = 64
 SMALL = {"server__send_buffer_bytes": BUFFER_BYTES, "server__unsent_bytes": UNSENT_BYTES}
 
@@ -45,12 +47,10 @@ def stack() -> Iterator[ExitStack]:
         yield stack
 
 
-def stall(
-    server: ServerThread, stack: ExitStack, route: Route = Route.CHAT, *, pace_s: float = 0.0, **fields: Any
-) -> RawClient:
-    """A client that asks for a long stream and does not read. `pace_s` is the engine's time for a token."""
+def stall(server: ServerThread, stack: ExitStack, route: Route = Route.CHAT, **fields: Any) -> RawClient:
+    """A client that asks for a long stream and does not read. Paced, so that no engine is done before a hold comes."""
     client = stack.enter_context(RawClient(server.port, receive_buffer_bytes=BUFFER_BYTES))
-    script = SCRIPT | {"delays_s": [pace_s]}
+    script = SCRIPT | {"delays_s": [0.0, PACE_S]}
     body = ask(route, script, stream=True, stream_options={"include_usage": True}, **fields)
     client.post(route.value, body, {"X-Request-Id": "stalled"})
     return client
@@ -118,9 +118,9 @@ def test_every_choice_of_a_reader_that_comes_back_is_whole(patient: ServerThread
 
 
 def test_a_reader_that_reads_a_little_at_a_time_gets_everything(patient: ServerThread, stack: ExitStack) -> None:
-    """The engine is held and let go many times; paced, so that it cannot be done before a hold reaches it."""
+    """The engine is held and let go many times."""
     before = patient.rest()
-    client = stall(patient, stack, pace_s=0.001)
+    client = stall(patient, stack)
     answer = client.read_head()
     num_holds = 0
     while True:
