@@ -15,6 +15,9 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
         "a_pattern_that_explodes_is_refused_or_works_within_its_limits": ("grammar/llguidance_compiler.py LEXER_FUEL",),
         "white_space_between_tokens_ends": ("grammar/json_text.py MAX_WHITESPACE",),
     },
+    "parsers/test_tool_families.py": {
+        "a_schema_is_looked_at_so_far_and_no_further": ("parsers/offered_tools.py MAX_LOOKS",),
+    },
     "contract/test_json_size.py": {
         "too_much_is_refused_by_name": ("contract/json_size.py MAX_MEMBERS", "contract/json_size.py MAX_ELEMENTS"),
     },

@@ -16,6 +16,10 @@ class OutputParser(Protocol):
         """Returns what is certain after this piece, in order; no event without content."""
         ...
 
-    def finish(self) -> list[ParsedEvent]:
-        """Ends the text: returns what was held back. Called once, last."""
+    def finish(self, *, is_cut: bool = False) -> list[ParsedEvent]:
+        """Ends the text: returns what was held back. Called once, last.
+
+        `is_cut`: the token budget ended the text, not the model. Then an opening that has not become a call is
+        withheld; at a natural end it is content.
+        """
         ...

@@ -11,5 +11,5 @@ class PlainParser:
     def feed(self, text: str) -> list[ParsedEvent]:
         return [ContentText(text)] if text else []
 
-    def finish(self) -> list[ParsedEvent]:
+    def finish(self, *, is_cut: bool = False) -> list[ParsedEvent]:  # noqa: ARG002 (nothing is held)
         return []
