@@ -14,6 +14,8 @@ from tidegate.contract.bounds import Limits
 from tidegate.contract.error_table import ERROR_TABLE
 from tidegate.contract.json_size import MAX_ELEMENTS, MAX_MEMBERS
 from tidegate.contract.self_description import DescribedLimit, LimitScope, LimitUnit
+from tidegate.grammar.json_text import MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, MAX_SCHEMA_NODES
+from tidegate.grammar.lowering import MAX_COMBINATIONS
 from tidegate.inference.model_info import ModelInfo
 from tidegate.lifecycle.principal import Quotas
 from tidegate.serving.prompt_rules import MAX_TOKENIZE_CHARACTERS
@@ -86,8 +88,10 @@ PUBLISHED_LIMITS: dict[str, PublishedLimit] = {
     "logit_bias_entries": PublishedLimit(_of_limits("logit_bias_entries"), "count"),
     "tools": PublishedLimit(_of_limits("tools"), "count"),
     "tool_bytes": PublishedLimit(_of_limits("tool_bytes"), "bytes"),
-    "schema_bytes": PublishedLimit(_fixed(256 * 1024), "bytes", reason=NO_CONSTRAINTS),
-    "schema_depth": PublishedLimit(_fixed(64), "depth", reason=NO_CONSTRAINTS),
+    "schema_bytes": PublishedLimit(_fixed(MAX_SCHEMA_BYTES), "bytes", reason=NO_CONSTRAINTS),
+    "schema_depth": PublishedLimit(_fixed(MAX_SCHEMA_DEPTH), "depth", reason=NO_CONSTRAINTS),
+    "schema_nodes": PublishedLimit(_fixed(MAX_SCHEMA_NODES), "count", reason=NO_CONSTRAINTS),
+    "schema_combinations": PublishedLimit(_fixed(MAX_COMBINATIONS), "count", reason=NO_CONSTRAINTS),
     "grammar_compile_ms": PublishedLimit(_fixed(2000), "milliseconds", reason=NO_CONSTRAINTS),
     "template_ms": PublishedLimit(_of_facts("template_ms"), "milliseconds", errors.InvalidTemplateInput),
     "template_bytes": PublishedLimit(_of_facts("template_bytes"), "bytes", errors.InvalidTemplateInput),
