@@ -11,6 +11,7 @@ import pytest
 import uvloop
 
 from tidegate.http.app import make_public_app
+from tidegate.http.connection_abort import abort_connections, find_sockets
 from tidegate.http.connection_watch import ConnectionWatch, WatchedRequest
 from tidegate.testing.manual_clock import ManualClock
 
@@ -34,8 +35,9 @@ class Line:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             self.client = socket.create_connection(listener.getsockname())
             self.server, peer = listener.accept()
+            self.ends = (*peer, listener.getsockname()[1])
         self.num_gone = 0
-        self.request = WatchedRequest(peer, self._leave)
+        self.request = WatchedRequest(self.ends, self._leave)
 
     def _leave(self) -> None:
         self.num_gone += 1
@@ -67,6 +69,23 @@ def test_a_client_that_stays_is_left_alone(line: Line) -> None:
         watch.discard(line.request)
 
     run(go())
+
+
+def test_the_same_client_port_towards_another_port_of_ours_is_another_connection(line: Line) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as other:
+        line.client.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(line.client.getsockname())
+        other.connect(listener.getsockname())
+        innocent, peer = listener.accept()
+        with innocent:
+            assert peer == line.client.getsockname()
+            found, _ = find_sockets({line.ends})
+            assert [descriptor for descriptor, _ in found.values()] == [line.server.fileno()]
+            assert abort_connections({line.ends}) == 1
+            other.sendall(b"alive")
+            assert innocent.recv(5) == b"alive"
+            assert line.client.recv(1) == b""
 
 
 def test_a_client_that_left_behind_unread_bytes_is_found_once_and_reset(line: Line) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tidegate.http.stream_watch import StreamMark, StreamWatch
 
-PEER = ("127.0.0.1", 9)
+LINE = ("127.0.0.1", 9, 8000)
 
 
 class Clock:
@@ -41,7 +41,7 @@ def watch_one(acts_at_looks: list[tuple[float, int]]) -> tuple[StreamMark, Any, 
 
     async def go() -> StreamMark:
         watch = StreamWatch(Clock(), heartbeat_s=15, slow_client_timeout_s=30, on_stuck=stuck.append)
-        mark = StreamMark(reply, task, PEER)  # type: ignore[arg-type]
+        mark = StreamMark(reply, task, LINE)  # type: ignore[arg-type]
         watch.add(mark)
         for now, num_acts in acts_at_looks:
             mark.num_acts = num_acts
@@ -83,7 +83,7 @@ def test_a_stream_is_nudged_once_for_each_idle_time(looks: list[tuple[float, int
 def test_a_send_that_does_not_return_ends_its_stream_once(looks: list[tuple[float, int]], num_cancels: int) -> None:
     mark, _, task, stuck = watch_one(looks)
     assert task.num_cancels == num_cancels
-    assert stuck == [{PEER}] * num_cancels
+    assert stuck == [{LINE}] * num_cancels
     assert mark.cause == ("slow_client" if num_cancels else None)
 
 

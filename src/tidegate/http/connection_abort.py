@@ -14,6 +14,9 @@ import struct
 import sys
 from collections.abc import Container
 
+Line = tuple[str, int, int]
+"""A connection: address and port of its far end, and the port at our end. A client may use one port of its own towards
+several of ours at once."""
 SocketFile = tuple[int, int]
 """A descriptor, and the number of the socket that it stands for: descriptors are used again."""
 
@@ -21,23 +24,23 @@ _DESCRIPTORS = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
-def abort_connections(peers: set[tuple[str, int]] | None = None, *, local_port: int | None = None) -> int:
-    """Resets the TCP connections whose far end is in `peers`, or all at `local_port`. Returns how many.
+def abort_connections(lines: set[Line] | None = None, *, local_port: int | None = None) -> int:
+    """Resets the TCP connections in `lines`, or all at `local_port`. Returns how many.
 
     The owner of each socket sees an error or the end of the file on it, and closes it.
     """
     num_aborted = 0
     for name in os.listdir(_DESCRIPTORS):
         with contextlib.suppress(OSError, ValueError):  # closed meanwhile, or not connected
-            num_aborted += _abort_descriptor(int(name), peers, local_port)
+            num_aborted += _abort_descriptor(int(name), lines, local_port)
     return num_aborted
 
 
-def find_sockets(peers: Container[tuple[str, int]]) -> tuple[dict[tuple[str, int], SocketFile], int]:
-    """Returns this process's TCP sockets whose far end is in `peers`, and how many sockets were reset by their far end:
-    those have no peer any more.
+def find_sockets(lines: Container[Line]) -> tuple[dict[Line, SocketFile], int]:
+    """Returns this process's TCP sockets for `lines`, and how many sockets were reset by their far end: those have no
+    peer any more.
     """
-    found: dict[tuple[str, int], SocketFile] = {}
+    found: dict[Line, SocketFile] = {}
     num_reset = 0
     for name in os.listdir(_DESCRIPTORS):
         with contextlib.suppress(OSError, ValueError):
@@ -45,10 +48,10 @@ def find_sockets(peers: Container[tuple[str, int]]) -> tuple[dict[tuple[str, int
             status = os.fstat(descriptor)
             if not stat.S_ISSOCK(status.st_mode):
                 continue
-            peer, is_reset = _look_at(descriptor)
+            line, is_reset = _look_at(descriptor)
             num_reset += is_reset
-            if peer is not None and peer in peers:
-                found[peer] = (descriptor, status.st_ino)
+            if line is not None and line in lines:
+                found[line] = (descriptor, status.st_ino)
     return found, num_reset
 
 
@@ -58,30 +61,32 @@ def abort_socket(descriptor: int) -> None:
         _reset(sock)
 
 
-def _look_at(descriptor: int) -> tuple[tuple[str, int] | None, bool]:
-    """Returns the far end of a socket, and whether it was connected and is no more."""
+def _look_at(descriptor: int) -> tuple[Line | None, bool]:
+    """Returns both ends of a socket, and whether it was connected and is no more."""
     with socket.socket(fileno=os.dup(descriptor)) as sock:
         if sock.family not in (socket.AF_INET, socket.AF_INET6):
             return None, False
         try:
-            host, port = sock.getpeername()[:2]
+            return _line_of(sock), False
         except OSError as error:
             is_listening = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
             return None, error.errno == errno.ENOTCONN and not is_listening
-        return (host, port), False
 
 
-def _abort_descriptor(descriptor: int, peers: set[tuple[str, int]] | None, local_port: int | None) -> bool:
+def _line_of(sock: socket.socket) -> Line:
+    host, port = sock.getpeername()[:2]
+    return host, port, sock.getsockname()[1]
+
+
+def _abort_descriptor(descriptor: int, lines: set[Line] | None, local_port: int | None) -> bool:
     if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
         return False
     # The duplicate keeps the socket itself, whatever its owner does with the descriptor from here on.
     with socket.socket(fileno=os.dup(descriptor)) as sock:
         if sock.family not in (socket.AF_INET, socket.AF_INET6):
             return False
-        peer = sock.getpeername()[:2]
-        if peers is not None and peer not in peers:
-            return False
-        if local_port is not None and sock.getsockname()[1] != local_port:
+        line = _line_of(sock)
+        if (lines is not None and line not in lines) or (local_port is not None and line[2] != local_port):
             return False
         _reset(sock)
         return True

@@ -14,23 +14,21 @@ import select
 from collections.abc import Callable
 
 from tidegate.clock import Clock
-from tidegate.http.connection_abort import SocketFile, abort_socket, find_sockets
+from tidegate.http.connection_abort import Line, SocketFile, abort_socket, find_sockets
 
 TICK_S = 1.0
 _SEARCH_SHARE = 50
 """The next look waits for at least so many times what the last search took."""
 _LEFT = getattr(select, "POLLRDHUP", 0)
 
-Peer = tuple[str, int]
-
 
 class WatchedRequest:
     """One request that waits for its answer."""
 
-    __slots__ = ("on_gone", "peer", "socket_file", "was_seen")
+    __slots__ = ("line", "on_gone", "socket_file", "was_seen")
 
-    def __init__(self, peer: Peer, on_gone: Callable[[], object]) -> None:
-        self.peer = peer
+    def __init__(self, line: Line, on_gone: Callable[[], object]) -> None:
+        self.line = line
         self.on_gone = on_gone
         self.socket_file: SocketFile | None = None
         self.was_seen = False
@@ -79,11 +77,11 @@ class ConnectionWatch:
         old = [request for request in self._requests if request.was_seen]
         for request in self._requests:
             request.was_seen = True
-        lacking = {request.peer: request for request in old if request.socket_file is None}
+        lacking = {request.line: request for request in old if request.socket_file is None}
         if lacking:
             found, num_reset = find_sockets(lacking.keys())
-            for peer, request in lacking.items():
-                request.socket_file = found.get(peer)
+            for line, request in lacking.items():
+                request.socket_file = found.get(line)
                 if request.socket_file is None and num_reset:
                     self._requests.discard(request)
                     request.on_gone()

@@ -111,8 +111,8 @@ class Exchange:
             task.cancel()
 
         self._watch = DisconnectWatch(self.receive, leave)
-        if self.head.peer is not None:
-            self._waiting = WatchedRequest(self.head.peer, leave)
+        if self.head.line is not None:
+            self._waiting = WatchedRequest(self.head.line, leave)
             self._site.connections.add(self._waiting)
 
     def stop_watching(self) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tidegate.contract import headers as names
 from tidegate.errors import HeadersTooLarge, InvalidValue, LimitFact, UriTooLong
 from tidegate.http.asgi import Scope
+from tidegate.http.connection_abort import Line
 from tidegate.http.settings import HttpSettings
 from tidegate.ids import mint_id
 
@@ -25,7 +26,8 @@ REQUEST_ID_ENTROPY_BYTES = 24
 class RequestHead:
     """`path` is the raw path, percent-encoding kept. Repeated headers are joined with a comma (RFC 9110, 5.3).
 
-    `peer` is the client's address and port, None where the transport has none. `query` is what stands behind `?`.
+    `peer` is the client's address and port, None where the transport has none; `local_port` is the port that it came
+    to. `query` is what stands behind `?`.
     """
 
     method: str
@@ -37,6 +39,14 @@ class RequestHead:
     http_version: str
     peer: tuple[str, int] | None
     query: bytes = b""
+    local_port: int | None = None
+
+    @property
+    def line(self) -> Line | None:
+        """The connection that the request came on; None where the transport does not say."""
+        if self.peer is None or self.local_port is None:
+            return None
+        return (*self.peer, self.local_port)
 
     @property
     def content_length(self) -> int | None:
@@ -75,6 +85,7 @@ def read_head(scope: Scope) -> RequestHead:
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     path = scope.get("raw_path") or scope["path"].encode("utf-8", "surrogatepass")
     query = scope.get("query_string") or b""
+    server = _read_address(scope.get("server"))
     version: str = scope.get("http_version", "1.1")
     return RequestHead(
         method=scope["method"],
@@ -84,8 +95,9 @@ def read_head(scope: Scope) -> RequestHead:
         num_uri_bytes=len(path) + (len(query) + 1 if query else 0),
         num_hosts=num_hosts,
         http_version=_OTHER_NAMES.get(version, version),
-        peer=_read_peer(scope.get("client")),
+        peer=_read_address(scope.get("client")),
         query=query,
+        local_port=None if server is None else server[1],
     )
 
 
@@ -112,9 +124,9 @@ def choose_request_id(head: RequestHead, entropy: bytes) -> str:
     return given if _REQUEST_ID.fullmatch(given) else mint_id("req_", entropy)
 
 
-def _read_peer(client: object) -> tuple[str, int] | None:
+def _read_address(given: object) -> tuple[str, int] | None:
     # One server gives the port as an int, another as a str; a Unix socket gives neither.
-    match client:
+    match given:
         case [str(host), int(port)]:
             return host, port
         case [str(host), str(port)] if port.isdigit():

@@ -10,11 +10,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from tidegate.clock import Clock
+from tidegate.http.connection_abort import Line
 
 MAX_TICK_S = 1.0
 _TICKS = 10
-
-Peer = tuple[str, int]
 
 
 class Nudged(Protocol):
@@ -26,12 +25,12 @@ class Nudged(Protocol):
 class StreamMark:
     """How far one stream has come. The writer changes `num_acts`, the watch everything else."""
 
-    __slots__ = ("cause", "num_acts", "peer", "ping_at", "reply", "seen_acts", "since", "task")
+    __slots__ = ("cause", "line", "num_acts", "ping_at", "reply", "seen_acts", "since", "task")
 
-    def __init__(self, reply: Nudged, task: "asyncio.Task[None]", peer: Peer | None) -> None:
+    def __init__(self, reply: Nudged, task: "asyncio.Task[None]", line: Line | None) -> None:
         self.reply = reply
         self.task = task
-        self.peer = peer
+        self.line = line
         self.num_acts = 0
         self.ping_at: int | None = None
         """The act count at which a heartbeat fell due; out of date as soon as the count has moved."""
@@ -50,7 +49,7 @@ class StreamWatch:
         *,
         heartbeat_s: float,
         slow_client_timeout_s: float,
-        on_stuck: Callable[[set[Peer]], object],
+        on_stuck: Callable[[set[Line]], object],
     ) -> None:
         self._clock = clock
         self._heartbeat_s = heartbeat_s
@@ -78,7 +77,7 @@ class StreamWatch:
 
     def look(self, now: float) -> None:
         """Looks at every stream once: nudges the idle ones, ends the stuck ones."""
-        stuck: set[Peer] = set()
+        stuck: set[Line] = set()
         for mark in self._marks:
             num_acts = mark.num_acts
             if mark.seen_acts != num_acts:
@@ -88,8 +87,8 @@ class StreamWatch:
                 if now - mark.since >= self._slow_client_timeout_s and mark.cause is None:
                     mark.cause = "slow_client"
                     mark.task.cancel()
-                    if mark.peer is not None:
-                        stuck.add(mark.peer)
+                    if mark.line is not None:
+                        stuck.add(mark.line)
             elif now - mark.since >= self._heartbeat_s and mark.ping_at != num_acts:
                 mark.ping_at = num_acts
                 mark.reply.nudge()

@@ -29,7 +29,7 @@ async def write_stream(exchange: Exchange, reply: StreamReply, watch: StreamWatc
     """
     task = asyncio.current_task()
     assert task is not None
-    mark = StreamMark(reply, task, exchange.head.peer)
+    mark = StreamMark(reply, task, exchange.head.line)
     watch.add(mark)
     cause = "shutdown"
     try:
