@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness.server_thread import wait_until
 from tidegate.engine.messages import EngineReady
 from tidegate.engine.options import EngineOptions
 from tidegate.engines.local.client import LocalEngine
@@ -79,7 +80,7 @@ def run(
     asyncio.run(asyncio.sleep(0))
     before = open_fds()
     asyncio.run(main())
-    assert open_fds() == before
+    wait_until(lambda: open_fds() == before, "every descriptor is closed")
     return log
 
 
