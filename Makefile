@@ -1,6 +1,6 @@
 # make setup   .venv with everything installed
 # make serve   serve the bundled model on http://127.0.0.1:8000 (arguments: make serve ARGS="--engine scripted")
-# make test    the whole test suite, in three processes (JOBS=3): most tests wait for servers of theirs
+# make test    the whole test suite, in two processes (JOBS=2): most tests wait for servers of theirs
 # make lint    ruff, mypy, import-linter
 # make bench   the benchmarks of docs/performance.md; about fifteen minutes, on a machine that does nothing else
 # make soak    trouble for half an hour, and the accounts afterwards (arguments: make soak ARGS="--minutes 2")
@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 ARGS ?=
 TESTS ?=
-JOBS ?= 3
+JOBS ?= 2
 
 .PHONY: setup serve test lint format lock clean bench soak openai-suite
 
