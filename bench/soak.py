@@ -109,13 +109,14 @@ class Soak:
 
     def _kill(self) -> None:
         with self.turnstile.killing():
-            process_id = engine_state(self.server.admin_port)["process_id"]
-            os.kill(process_id, 9)
+            before = now = engine_state(self.server.admin_port)
+            os.kill(before["process_id"], 9)
             self.num_kills += 1
-            while (
-                read_ready(self.server.admin_port).status != 200
-                or engine_state(self.server.admin_port)["process_id"] == process_id
-            ):
+            # The epoch moves with the greeting of the next engine; the end of the old one may take a moment to be known.
+            while now["epoch"] == before["epoch"] or not now["ready"]:
+                time.sleep(0.02)
+                now = engine_state(self.server.admin_port)
+            while read_ready(self.server.admin_port).status != 200:
                 time.sleep(0.02)
 
 
