@@ -112,7 +112,7 @@ class Soak:
             before = now = engine_state(self.server.admin_port)
             os.kill(before["process_id"], 9)
             self.num_kills += 1
-            # The epoch moves with the greeting of the next engine; the end of the old one may take a moment to be known.
+            # The epoch moves with the greeting of the next engine; the old one's end may take a moment to be known.
             while now["epoch"] == before["epoch"] or not now["ready"]:
                 time.sleep(0.02)
                 now = engine_state(self.server.admin_port)
