@@ -90,6 +90,12 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = None
     served_model_name: Annotated[tuple[str, ...], _text("names that callers may use; the first is the answer's")] = ()
     chat_template: Annotated[str | None, _text("file with a chat template that replaces the model's own")] = None
+    tool_format: Annotated[
+        str, _text("how the model writes tool calls: a format's name, auto (by template), or none")
+    ] = "auto"
+    reasoning_format: Annotated[
+        str, _text("how the model marks reasoning: a format's name, auto (by template), or none")
+    ] = "auto"
     max_model_len: Annotated[
         Annotated[int, Meta(ge=16)] | None, _text("longest sequence, prompt and output, in tokens")
     ] = None
@@ -130,8 +136,22 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kv_layout: Annotated[Literal["auto", "per_sequence", "unified"], _text("layout of the KV cache")] = "auto"
     kv_type_k: Annotated[KvType, _text("type of cached keys")] = "f16"
     kv_type_v: Annotated[KvType, _text("type of cached values")] = "f16"
+    speculative: Annotated[
+        Literal["off", "prompt_lookup"], _text("guess tokens ahead from the prompt and the text so far; same output")
+    ] = "off"
+    max_draft_tokens: Annotated[int, _number("tokens guessed for one sequence in a step", ge=1, le=64)] = 5
     simulated_model: Annotated[Literal["successor", "hash"], _text("what the simulated engine computes")] = "successor"
     simulated_cost: Annotated[bool, _text("whether the simulated engine takes the declared time")] = False
+
+
+class GrammarSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who enforces schemas and grammars (CONTRACT.md section 9)."""
+
+    backend: Annotated[str, _text("llguidance, xgrammar, a registered backend, or none")] = "llguidance"
+    required: Annotated[bool, _text("refuse to start when the backend cannot serve this tokenizer")] = False
+    cache_entries: Annotated[int, _number("compiled grammars that are kept", ge=1)] = 1024
+    cache_bytes: Annotated[int, _number("about how much memory they may hold", ge=1_048_576)] = 268_435_456
+    compile_threads: Annotated[int, _number("grammars that compile at once", ge=1, le=64)] = 2
 
 
 class AdmissionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -161,6 +181,9 @@ class ApiSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Choices that the contract leaves to the operator."""
 
     unknown_fields: Annotated[Literal["report", "reject", "ignore"], _text("what unknown body fields do")] = "report"
+    reasoning_field: Annotated[
+        Literal["reasoning_content", "reasoning"], _text("member of messages and deltas that carries reasoning")
+    ] = "reasoning_content"
 
 
 class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -184,6 +207,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cors: CorsSettings = CorsSettings()
     model: ModelSettings = ModelSettings()
     engine: EngineSettings = EngineSettings()
+    grammar: GrammarSettings = GrammarSettings()
     admission: AdmissionSettings = AdmissionSettings()
     deadlines: DeadlineSettings = DeadlineSettings()
     idempotency: IdempotencySettings = IdempotencySettings()

@@ -99,6 +99,9 @@ def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
         kv_type_v=engine.kv_type_v,
         simulated_model=engine.simulated_model,
         has_costs=engine.simulated_cost,
+        grammar_backend=settings.grammar.backend,
+        speculative=engine.speculative,
+        max_draft_tokens=engine.max_draft_tokens,
     )
 
 

@@ -39,7 +39,7 @@ class SequenceEvent(Enum):
     PREEMPT = "preempt"
     """Its memory is taken."""
     END = "end"
-    """An end token of the model."""
+    """An end token of the model, or the end of its grammar."""
     STOP = "stop"
     """A stop token of the request."""
     EXHAUST = "exhaust"
@@ -87,6 +87,8 @@ EVENT_OF_FINISH: dict[EngineFinish, SequenceEvent] = {
     EngineFinish.LENGTH: SequenceEvent.EXHAUST,
     EngineFinish.ABORTED: SequenceEvent.ABORT,
     EngineFinish.FAILED: SequenceEvent.FAIL,
+    EngineFinish.GRAMMAR_COMPLETE: SequenceEvent.END,
+    EngineFinish.GRAMMAR_DEAD_END: SequenceEvent.EXHAUST,
 }
 
 

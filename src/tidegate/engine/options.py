@@ -28,7 +28,9 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     `max_model_len`, `kv_tokens`, `block_tokens`, `max_step_tokens`, `prefill_chunk_tokens` count tokens; `kv_tokens`
     is the size of the whole cache. From `num_threads` on the fields concern llama.cpp, apart from the last two.
-    `simulated_model` names a rule of the simulated backend; `has_costs` gives its steps a declared duration.
+    `simulated_model` names a rule of the simulated backend; `has_costs` gives its steps a declared duration. The
+    rest concerns backends that sample: who enforces grammars (`none` for nobody), whether tokens are guessed ahead of
+    the model, and how many for one sequence and step.
     """
 
     backend: BackendName
@@ -49,6 +51,9 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     kv_type_v: KvType = "f16"
     simulated_model: Literal["successor", "hash", "history"] = "successor"
     has_costs: bool = False
+    grammar_backend: str = "llguidance"
+    speculative: Literal["off", "prompt_lookup"] = "off"
+    max_draft_tokens: Annotated[int, msgspec.Meta(ge=1, le=64)] = 5
 
 
 class OptionsError(Exception):

@@ -18,6 +18,10 @@ class EngineFinish(IntEnum):
     """Somebody asked for it, or the engine gave the request up by itself."""
     FAILED = 4
     """This sequence cannot go on; the delta's `error` says why."""
+    GRAMMAR_COMPLETE = 5
+    """The request's grammar is complete, and nothing could follow."""
+    GRAMMAR_DEAD_END = 6
+    """The request's grammar, with what else the request forbids, leaves no token that could follow."""
 
 
 class FinishReason(StrEnum):
@@ -30,7 +34,10 @@ class FinishReason(StrEnum):
 
 
 class StopMatch(msgspec.Struct, frozen=True):
-    """What ended a choice with reason `stop`: a stop string or a stop token id; neither for an end token."""
+    """What ended a choice with reason `stop`: a stop string, a stop token id, or a grammar that could not go on; none
+    of them for an end token.
+    """
 
     text: str | None = None
     token_id: int | None = None
+    is_dead_end: bool = False

@@ -52,3 +52,14 @@ class StructuralTagSpec(msgspec.Struct, frozen=True, array_like=True, tag="struc
 
 
 GrammarSpec = JsonSchemaSpec | JsonObjectSpec | RegexSpec | ChoiceSpec | LarkSpec | StructuralTagSpec
+
+
+class GrammarRule(msgspec.Struct, frozen=True, array_like=True):
+    """A request's constraint, and where in the output it begins.
+
+    `starts_after`: token sequences; the constraint holds for what follows the first of them that has been generated,
+    and until then no end token may come. Empty: it holds from the first token.
+    """
+
+    spec: GrammarSpec
+    starts_after: tuple[tuple[int, ...], ...] = ()

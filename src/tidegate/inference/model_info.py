@@ -17,3 +17,5 @@ class ModelInfo(msgspec.Struct, frozen=True, array_like=True):
     """Hex digest that identifies the weights."""
     build: str
     """Backend name and version, as in `llama_cpp 0.3.36`."""
+    grammar_backend: str | None = None
+    """Who enforces grammars, with its version, as in `llguidance 1.9.1`; None where nobody does."""

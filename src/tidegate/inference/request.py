@@ -2,6 +2,7 @@
 
 import msgspec
 
+from tidegate.inference.grammar_spec import GrammarRule
 from tidegate.inference.sampling import SamplingParams, StopRules
 from tidegate.inference.script import Script
 
@@ -24,6 +25,7 @@ class InferenceRequest(msgspec.Struct, frozen=True, array_like=True):
     priority: int = 0
     cache_salt: bytes = b""
     script: Script | None = None
+    grammar: GrammarRule | None = None
 
     @property
     def num_prompt_tokens(self) -> int:

@@ -32,6 +32,8 @@ class ChoicePlan:
     want_token_ids: bool = False
     text_start: int = 0
     eos_token_ids: frozenset[int] = frozenset()
+    visible_ids: frozenset[int] = frozenset()
+    """Control tokens whose text the parser needs to see, whatever `skip_special` says: its own markers."""
     make_parser: Callable[[], OutputParser] = PlainParser
     """Makes each choice its own parser: what in its text is content, reasoning or a tool call."""
     text_memo: dict[int, str] | None = None
