@@ -7,6 +7,7 @@ from tidegate.contract.bounds import Limits
 from tidegate.errors import ModelNotAllowed, ModelNotFound
 from tidegate.inference.model_info import ModelInfo
 from tidegate.lifecycle.principal import Principal
+from tidegate.serving.output_formats import NO_FORMATS, OutputFormats
 from tidegate.text.chat_template import ChatTemplates
 from tidegate.text.vocabulary import Tokenizer
 
@@ -26,6 +27,7 @@ class ServedModel:
     created: int
     is_scripted: bool
     longest_token_bytes: int
+    formats: OutputFormats = NO_FORMATS
     text_memo: dict[bool, dict[int, str]] = field(default_factory=lambda: {True: {}, False: {}})
     """The texts of tokens that are whole characters, shared by all detokenizers, by whether control tokens show."""
 
