@@ -89,11 +89,12 @@ class Trigger(msgspec.Struct, frozen=True, array_like=True):
 class FreeUntilPart(msgspec.Struct, frozen=True, array_like=True, tag="free_until"):
     """Free text, maybe none, up to the first marker of any trigger; then that marker, and what must follow it.
 
-    `no_start`: characters that the text does not begin with, blanks aside.
+    `no_start`: characters that the text does not begin with, blanks aside. `without`: texts that do not come in it.
     """
 
     triggers: tuple[Trigger, ...]
     no_start: str = ""
+    without: tuple[str, ...] = ()
 
 
 class FreePart(msgspec.Struct, frozen=True, array_like=True, tag="free"):
