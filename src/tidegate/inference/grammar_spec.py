@@ -53,9 +53,7 @@ class StructuralTagSpec(msgspec.Struct, frozen=True, array_like=True, tag="struc
     triggers: tuple[str, ...]
 
 
-GrammarSpec = (
-    JsonSchemaSpec | JsonObjectSpec | RegexSpec | ChoiceSpec | LarkSpec | StructuralTagSpec | CompositeSpec
-)
+GrammarSpec = JsonSchemaSpec | JsonObjectSpec | RegexSpec | ChoiceSpec | LarkSpec | StructuralTagSpec | CompositeSpec
 
 
 class GrammarRule(msgspec.Struct, frozen=True, array_like=True):

@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from tidegate.parsers.build_parser import build_parser
+from tidegate.parsers.build_parser import build_parser, needs_form
 from tidegate.parsers.offered_tools import OfferedTools
 from tidegate.parsers.parser import OutputParser
 from tidegate.parsers.plain import PlainParser
@@ -47,7 +47,9 @@ def plan_reading(formats: OutputFormats, source: ReadingSource) -> OutputReading
 
     if isinstance(make_parser(), PlainParser):
         return OutputReading()
-    return OutputReading(make_parser, visible_ids(form if source.tools else None, reasoning, source.controls))
+    return OutputReading(
+        make_parser, visible_ids(form if needs_form(form, source.tools) else None, reasoning, source.controls)
+    )
 
 
 def visible_ids(
