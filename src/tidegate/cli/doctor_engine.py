@@ -9,8 +9,9 @@ from tidegate.cli.check_machine import check_engine_options
 from tidegate.cli.check_model import check_template
 from tidegate.cli.finding import Finding, ok, problem
 from tidegate.cli.gguf_header import GgufHeader
-from tidegate.cli.model_loading import LoadedModel, LoadError, load_model
+from tidegate.cli.model_loading import FormatError, LoadedModel, LoadError, load_model
 from tidegate.cli.model_source import Hub
+from tidegate.cli.ready_text import describe_formats
 from tidegate.cli.settings import Settings
 from tidegate.cli.wiring import engine_options
 from tidegate.engine.options import OptionsError, decode_options, encode_options
@@ -25,6 +26,8 @@ def look_at_loading(settings: Settings, hub: Hub, header: GgufHeader | None, *, 
     loaded, fault = None, None
     try:
         loaded = load_model(settings, hub)
+    except FormatError as error:
+        return [problem("formats", str(error), "leave model.tool_format and model.reasoning_format auto")]
     except LoadError as error:
         fault = str(error)
     findings: list[Finding] = []
@@ -33,6 +36,8 @@ def look_at_loading(settings: Settings, hub: Hub, header: GgufHeader | None, *, 
         findings.append(check_template(template, settings, fault))
     if loaded is None:
         return findings
+    formats = loaded.served.formats
+    findings += [ok(subject, words) for subject, words in describe_formats(formats).items()]
     options = engine_options(settings, loaded)
     refusal = None
     try:

@@ -9,6 +9,7 @@ from tidegate.cli.model_source import Hub, ModelSource, find_model
 from tidegate.cli.model_source_error import ModelSourceError
 from tidegate.cli.settings import LimitSettings, Settings
 from tidegate.contract.bounds import Limits
+from tidegate.serving.output_formats import UnknownFormat, choose_formats, view_templates
 from tidegate.serving.served_model import ServedModel
 from tidegate.system import SystemClock
 from tidegate.text.byte_tokenizer import BOS_TOKEN, EOS_TOKEN, ByteTokenizer
@@ -23,6 +24,10 @@ CONTENTS_TEMPLATE = "{% for message in messages %}{{ message.content }}{% endfor
 
 class LoadError(Exception):
     """The model cannot be served; the message says what to do."""
+
+
+class FormatError(LoadError):
+    """A setting names a format of tool calls or of reasoning that cannot be served."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,14 @@ def _serve(settings: Settings, tokenizer: Tokenizer, facts: ModelFacts, names: t
         )
     except BrokenTemplate as error:
         raise LoadError(f"The chat template cannot be used: {error}. Give another one with --chat-template.") from None
+    try:
+        formats = choose_formats(
+            view_templates(sources.values(), templates),
+            tool_setting=settings.model.tool_format,
+            reasoning_setting=settings.model.reasoning_format,
+        )
+    except UnknownFormat as error:
+        raise FormatError(str(error)) from None
     vocabulary = tokenizer.vocabulary
     longest = max(len(vocabulary.token_bytes(token_id)) for token_id in range(vocabulary.size))
     return ServedModel(
@@ -85,6 +98,7 @@ def _serve(settings: Settings, tokenizer: Tokenizer, facts: ModelFacts, names: t
         created=int(clock.wall()),
         is_scripted=settings.engine.kind == "scripted",
         longest_token_bytes=longest,
+        formats=formats,
     )
 
 

@@ -173,8 +173,8 @@ def _revision_parts(model: ServedModel, info: ModelInfo | None) -> RevisionParts
         weights=None if info is None else info.weights_digest,
         tokenizer=model.tokenizer_digest,
         chat_template=model.template_digest,
-        tool_format=None,
-        reasoning_format=None,
+        tool_format=model.formats.tool_name,
+        reasoning_format=model.formats.reasoning_name,
         grammar_backend=None,
         engine=None if info is None else info.build,
     )

@@ -32,8 +32,15 @@ class ServedModel:
     """The texts of tokens that are whole characters, shared by all detokenizers, by whether control tokens show."""
 
     def revision(self, info: ModelInfo) -> str:
-        """Returns the execution identity: a hex digest over weights, tokenizer, chat template and engine build."""
-        parts = (info.weights_digest, self.tokenizer_digest, self.template_digest, info.build)
+        """Returns the execution identity: a hex digest over weights, tokenizer, chat template, formats, engine build."""
+        parts = (
+            info.weights_digest,
+            self.tokenizer_digest,
+            self.template_digest,
+            self.formats.tool_name or "",
+            self.formats.reasoning_name or "",
+            info.build,
+        )
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
     @property
