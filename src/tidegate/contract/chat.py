@@ -63,13 +63,27 @@ class AnswerToolCall(Struct, frozen=True, kw_only=True):
     function: AnswerFunction
 
 
+class AnswerCustom(Struct, frozen=True, kw_only=True):
+    name: str
+    input: str
+
+
+class AnswerCustomCall(Struct, frozen=True, kw_only=True):
+    id: str
+    type: Literal["custom"] = "custom"
+    custom: AnswerCustom
+
+
 class AnswerMessage(Struct, frozen=True, kw_only=True):
+    """`function_call` answers a request that was made with the deprecated `functions`."""
+
     role: Literal["assistant"] = "assistant"
     content: str | None
     refusal: str | None = None
     reasoning_content: str | UnsetType = UNSET
     reasoning: str | UnsetType = UNSET
-    tool_calls: list[AnswerToolCall] | UnsetType = UNSET
+    tool_calls: list[AnswerToolCall | AnswerCustomCall] | UnsetType = UNSET
+    function_call: AnswerFunction | UnsetType = UNSET
 
 
 class ChatChoice(Struct, frozen=True, kw_only=True):
@@ -101,13 +115,19 @@ class DeltaFunction(Struct, frozen=True, kw_only=True):
     arguments: str | UnsetType = UNSET
 
 
+class DeltaCustom(Struct, frozen=True, kw_only=True):
+    name: str | UnsetType = UNSET
+    input: str | UnsetType = UNSET
+
+
 class DeltaToolCall(Struct, frozen=True, kw_only=True):
-    """`id`, `type` and the name come with a call's first delta only."""
+    """`id`, `type` and the name come with a call's first delta only; then `function` or `custom`, by the type."""
 
     index: int
     id: str | UnsetType = UNSET
-    type: Literal["function"] | UnsetType = UNSET
-    function: DeltaFunction
+    type: Literal["function", "custom"] | UnsetType = UNSET
+    function: DeltaFunction | UnsetType = UNSET
+    custom: DeltaCustom | UnsetType = UNSET
 
 
 class Delta(Struct, frozen=True, kw_only=True):
@@ -117,6 +137,7 @@ class Delta(Struct, frozen=True, kw_only=True):
     reasoning_content: str | UnsetType = UNSET
     reasoning: str | UnsetType = UNSET
     tool_calls: list[DeltaToolCall] | UnsetType = UNSET
+    function_call: DeltaFunction | UnsetType = UNSET
 
 
 class ChatChunkChoice(Struct, frozen=True, kw_only=True):

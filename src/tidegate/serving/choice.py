@@ -181,6 +181,8 @@ class ChoiceStream:
         for event in self._parser.finish(is_cut=reason is FinishReason.LENGTH):
             if isinstance(event, ToolCallEnded):
                 self._num_calls += 1
+                if not self._plan.allows_many_calls:
+                    break
             elif self._take_parsed(event, events):
                 return
         self._emit(self._matcher.finish(), events)

@@ -55,6 +55,8 @@ class PreparedCall:
     num_top: int | None = None
     want_token_ids: bool = False
     want_prompt_logprobs: bool = False
+    is_legacy: bool = False
+    """Made with the deprecated `functions`, and answered in the same words."""
     ignored_fields: tuple[str, ...] = field(default=())
     block_tokens: int = 16
     """Tokens in a block of the engine's KV cache."""

@@ -20,12 +20,11 @@ from tidegate.serving.message_rules import (
     check_continuation,
     check_messages,
     check_template,
-    check_tool_choice,
-    check_tools,
     refuse_media,
 )
 from tidegate.serving.prompt_rules import check_prompt_counts
 from tidegate.serving.request_policy import RequestPolicy
+from tidegate.serving.tool_rules import check_deprecated, check_function_call, check_tool_choice, check_tools
 
 R = TypeVar("R", bound=GenerationRequest, contravariant=True)
 
@@ -195,16 +194,11 @@ CHAT_RULES: dict[str, FieldRule[ChatRequest]] = {
     "max_completion_tokens": _acts(),
     "logprobs": _acts(),
     "top_logprobs": _acts(_check_top_logprobs),
-    "tools": FieldRule(
-        Use.NOT_SERVED,
-        lambda request, policy: check_tools(request.tools or [], policy),
-        _not_served("tools", "not served yet", but=lambda tools: not tools).refuse,
-        "not served yet",
-    ),
+    "tools": _acts(lambda request, policy: check_tools(request.tools or [], policy)),
     "tool_choice": _acts(
         lambda request, _policy: check_tool_choice(request.tool_choice or "none", request.tools or [])
     ),
-    "parallel_tool_calls": _no_effect(),
+    "parallel_tool_calls": _acts(),
     "response_format": _not_served(
         "response_format", "only text is served yet", but=lambda form: isinstance(form, TextFormat)
     ),
@@ -226,10 +220,8 @@ CHAT_RULES: dict[str, FieldRule[ChatRequest]] = {
     "prompt_cache_options": _no_effect(),
     "prompt_cache_retention": _no_effect(),
     "safety_identifier": _no_effect(),
-    "functions": _not_served("functions", "not served; use tools", but=lambda functions: not functions),
-    "function_call": _not_served(
-        "function_call", "not served; use tools", but=lambda choice: choice in ("none", "auto")
-    ),
+    "functions": _acts(check_deprecated),
+    "function_call": _acts(lambda request, _policy: check_function_call(request)),
     "chat_template": _acts(check_template),
     "chat_template_kwargs": _acts(check_template),
     "add_generation_prompt": _acts(),

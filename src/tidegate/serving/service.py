@@ -242,14 +242,20 @@ class Service:
             continuous_usage=call.continuous_usage,
         )
         if is_chat:
-            return ChatWriter(head, call.num_choices, call.prompts[0].token_ids if call.want_token_ids else None)
+            prompt_ids = call.prompts[0].token_ids if call.want_token_ids else None
+            return ChatWriter(head, call.num_choices, prompt_ids, is_legacy=call.is_legacy)
         token_ids = [prompt.token_ids for prompt in call.prompts for _ in range(call.num_choices)]
         return CompletionWriter(head, call.num_top, token_ids if call.want_token_ids else None)
 
     def _assembler(self, driver: RequestDriver) -> ChatAssembler | CompletionAssembler:
         call = driver.call
         if call.context.route == CHAT:
-            return ChatAssembler(self._identity(driver), call.num_choices, want_logprobs=call.num_top is not None)
+            return ChatAssembler(
+                self._identity(driver),
+                call.num_choices,
+                want_logprobs=call.num_top is not None,
+                is_legacy=call.is_legacy,
+            )
         return CompletionAssembler(self._identity(driver), call.num_choices * len(call.prompts), call.num_top)
 
     def _add_prompt_members(self, driver: RequestDriver, assembler: ChatAssembler | CompletionAssembler) -> None:
