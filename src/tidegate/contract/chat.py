@@ -11,7 +11,6 @@ from tidegate.contract.bounds import Label, Metadata, PositiveCount, ShortLabel,
 from tidegate.contract.generation import GenerationRequest
 from tidegate.contract.logprobs import ChatLogprobs, PromptLogprobs
 from tidegate.contract.messages import ChatMessage
-from tidegate.contract.response_format import ResponseFormat
 from tidegate.contract.tools import FunctionCallChoice, FunctionDefinition, Tool, ToolChoice
 from tidegate.contract.usage import Usage
 
@@ -28,7 +27,6 @@ class ChatRequest(GenerationRequest, frozen=True, kw_only=True):
     tools: list[Tool] | None = None
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
-    response_format: ResponseFormat | None = None
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
     modalities: list[Literal["text", "audio"]] | None = None

@@ -6,6 +6,7 @@ Its limits are lowered (`_LIMITS`): what they refuse is refused in a fraction of
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import llguidance
@@ -14,6 +15,7 @@ from tidegate.errors import LimitFact
 from tidegate.grammar.json_text import JSON_OPTIONS, MAX_SCHEMA_BYTES, read_schema
 from tidegate.grammar.llguidance_matcher import LlguidanceMatcher
 from tidegate.grammar.llguidance_tokenizer import make_tokenizer
+from tidegate.grammar.llguidance_words import is_about_support, say
 from tidegate.grammar.lowering import lower_schema
 from tidegate.grammar.mask_buffer import MaskWords, check_mask_words
 from tidegate.grammar.matcher import MaskRow, TokenTable
@@ -135,8 +137,16 @@ def _source(spec: GrammarSpec) -> str:
             _check_size(grammar)
             return grammar if "%llguidance" in grammar else _HEADER + grammar
         case StructuralTagSpec(tags):
-            schemas = [_json_text(lower_schema(read_schema(tag.schema))) for tag in tags]
+            schemas = [_tag_schema(tag.schema, f"/tags/{n}/schema") for n, tag in enumerate(tags)]
             return _HEADER + tag_grammar(spec, schemas)
+
+
+def _tag_schema(schema: bytes, path: str) -> str:
+    try:
+        return _json_text(lower_schema(read_schema(schema)))
+    except Refused as refused:
+        found = refused.refusal
+        raise Refused(replace(found, path=path + (found.path or ""))) from None
 
 
 def _json_text(schema: dict[str, Any]) -> str:
@@ -160,8 +170,11 @@ def _check_size(text: str) -> None:
 
 
 def _refusal_of(spec: GrammarSpec, error: str) -> Refused:
-    """Turns what llguidance says into a refusal of ours; its words are kept to one line."""
-    line = error.strip().partition("\n")[0][:200]
+    """Turns what llguidance says into a refusal of ours."""
+    hidden_lines = None
+    if isinstance(spec, LarkSpec):
+        hidden_lines = 0 if "%llguidance" in spec.grammar else 1
+    line = say(error, hidden_lines=hidden_lines)
     lowered = error.lower()
     if any(word in lowered for word in _TOO_COMPLEX):
         return too_complex(f"the grammar is too complex: {line}")
@@ -169,4 +182,6 @@ def _refusal_of(spec: GrammarSpec, error: str) -> Refused:
         return invalid("no value satisfies this schema")
     if isinstance(spec, JsonSchemaSpec):
         return unsupported(f"cannot be enforced exactly: {line}", pattern_path(read_schema(spec.schema)))
-    return invalid(f"the grammar cannot be compiled: {line}")
+    if is_about_support(error):
+        return unsupported(f"cannot be enforced: {line}")
+    return invalid(f"cannot be compiled: {line}")

@@ -10,8 +10,9 @@ import msgspec
 
 from tidegate.clock import Clock
 from tidegate.contract.unknown_fields import UnknownFieldPolicy, reported_fields, unknown_fields
-from tidegate.errors import ContextLengthExceeded, LimitFact
+from tidegate.errors import ContextLengthExceeded, LimitFact, UnsupportedParameter
 from tidegate.ids import mint_id
+from tidegate.inference.grammar_spec import GrammarRule
 from tidegate.inference.model_info import ModelInfo
 from tidegate.inference.request import InferenceRequest
 from tidegate.inference.sampling import SamplingParams
@@ -19,6 +20,8 @@ from tidegate.lifecycle.deadline import TimeLimit, fix_deadlines
 from tidegate.lifecycle.principal import Principal
 from tidegate.serving.call import Call
 from tidegate.serving.choice import ChoicePlan
+from tidegate.serving.constraint import Constraint
+from tidegate.serving.constraint_rules import constraint_of
 from tidegate.serving.header_rules import HeaderWishes
 from tidegate.serving.prepared import CallContext, PreparedPrompt
 from tidegate.serving.request_policy import RequestPolicy
@@ -126,6 +129,18 @@ class Preparation:
                 limit=LimitFact("context_length", self.info.max_model_len, least),
             )
 
+    def constraint(self, request: GeneratingRequest) -> Constraint | None:
+        """Returns what the output shall be held to; None where it is free.
+
+        Raises InvalidRequest, and UnsupportedParameter where nobody holds output to anything.
+        """
+        constraint = constraint_of(request, self.model.limits)
+        reason = self.model.grammar_reason(self.info)
+        if constraint is not None and reason is not None:
+            param = constraint.param.partition(".")[0]
+            raise UnsupportedParameter(f"{param}: {reason}", param=param)
+        return constraint
+
     def encode_plain(self, text: str) -> list[int]:
         return self.model.tokenizer.encode(text, add_special=False, parse_special=False)
 
@@ -136,7 +151,10 @@ class Preparation:
 
 @dataclass(frozen=True, slots=True)
 class PromptSource:
-    """One prompt: its tokens, the vocabulary that its output is read with, and where it stands in the call."""
+    """One prompt: its tokens, the vocabulary that its output is read with, and where it stands in the call.
+
+    `starts_after`: see `GrammarRule`; where reasoning ends, which comes before what the constraint is about.
+    """
 
     token_ids: list[int]
     vocabulary: Vocabulary
@@ -144,6 +162,8 @@ class PromptSource:
     priority: int = 0
     text_start: int = 0
     echo_text: str | None = None
+    constraint: Constraint | None = None
+    starts_after: tuple[tuple[int, ...], ...] = ()
 
 
 def prepare_prompt(
@@ -175,9 +195,17 @@ def prepare_prompt(
         priority=source.priority,
         cache_salt=(request.cache_salt or "").encode(),
         script=planned.script if planned is not None else None,
+        grammar=_grammar_rule(source, preparation),
     )
     plan = _choice_plan(request, source, counts, preparation)
     return PreparedPrompt(inference, plan, source.token_ids, source.echo_text)
+
+
+def _grammar_rule(source: PromptSource, preparation: Preparation) -> GrammarRule | None:
+    """A script plays as it is written: it is not told of a constraint."""
+    if source.constraint is None or preparation.model.is_scripted:
+        return None
+    return GrammarRule(source.constraint.spec, source.starts_after)
 
 
 def _choice_plan(

@@ -25,6 +25,7 @@ def prepare_chat(call: Call, preparation: Preparation) -> PreparedCall:
     request, ignored = preparation.decode(call, decode_chat, ChatRequest)
     model = preparation.check_model(request.model, call.principal)
     check_chat(request, preparation.policy)
+    constraint = preparation.constraint(request)
     vocabulary = preparation.model.tokenizer.vocabulary
     planned = plan_script(request.x_script, is_scripted=preparation.model.is_scripted, base=vocabulary)
     context = preparation.context(call, "chatcmpl-", wishes, request)
@@ -34,7 +35,7 @@ def prepare_chat(call: Call, preparation: Preparation) -> PreparedCall:
         token_ids = list(planned.prompt_token_ids) if planned.prompt_token_ids is not None else token_ids
     if not token_ids:
         raise InvalidTemplateInput("the chat template leaves nothing for the model to read", param="messages")
-    source = PromptSource(token_ids, vocabulary, context.request_id, context.priority)
+    source = PromptSource(token_ids, vocabulary, context.request_id, context.priority, constraint=constraint)
     prompt = prepare_prompt(request, source, preparation, preparation.sampling(request), planned)
     counts = logprob_counts(request)
     options = request.stream_options
@@ -52,6 +53,7 @@ def prepare_chat(call: Call, preparation: Preparation) -> PreparedCall:
         want_prompt_logprobs=counts.returns_prompt,
         ignored_fields=ignored,
         block_tokens=preparation.info.block_tokens,
+        constraint=constraint,
     )
 
 
