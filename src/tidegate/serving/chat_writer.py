@@ -121,9 +121,12 @@ def _chunk_choice(index: int, event: StreamEvent, *, is_legacy: bool) -> ChatChu
 
 def _call_delta(event: ToolCallStarted | ToolCallArguments, *, is_legacy: bool) -> Delta:
     """A call's first delta says what it is, and carries empty arguments; later ones carry nothing but fragments."""
-    is_start = isinstance(event, ToolCallStarted)
-    name = event.name if is_start else UNSET
-    fragment = "" if is_start else event.fragment
+    name: str | UnsetType = UNSET
+    fragment = ""
+    if isinstance(event, ToolCallStarted):
+        name = event.name
+    else:
+        fragment = event.fragment
     function: DeltaFunction | UnsetType = UNSET
     custom: DeltaCustom | UnsetType = UNSET
     if event.is_custom:
@@ -133,7 +136,7 @@ def _call_delta(event: ToolCallStarted | ToolCallArguments, *, is_legacy: bool) 
     if is_legacy:
         return Delta(function_call=function)
     call = DeltaToolCall(index=event.tool_index, function=function, custom=custom)
-    if is_start:
+    if isinstance(event, ToolCallStarted):
         call = replace(call, id=event.call_id, type="custom" if event.is_custom else "function")
     return Delta(tool_calls=[call])
 

@@ -50,8 +50,9 @@ def check_structured_outputs(request: GenerationRequest) -> None:
 
 
 def check_beside_tools(request: ChatRequest) -> None:
-    """Raises InvalidValue for a constraint beside tools that may be called: a call would break it, or it the call."""
-    param = _asking_field(request)
+    """Raises InvalidValue for structural tags beside tools that may be called: both say what text may turn into."""
+    outputs = request.structured_outputs
+    param = "structured_outputs" if outputs is not None and outputs.structural_tag is not None else None
     may_call = bool(request.tools or request.functions) and request.tool_choice != "none"
     if param is not None and may_call and request.function_call != "none":
         message = f"{param}: not together with tools that may be called; leave them out, or set tool_choice to none"
@@ -64,12 +65,6 @@ def constraint_of(request: GenerationRequest, limits: Limits) -> Constraint | No
     if constraint is not None:
         _check_size(constraint, limits)
     return constraint
-
-
-def _asking_field(request: GenerationRequest) -> str | None:
-    if request.structured_outputs is not None:
-        return "structured_outputs"
-    return None if isinstance(request.response_format, TextFormat | None) else "response_format"
 
 
 def _constraint(request: GenerationRequest, limits: Limits) -> Constraint | None:

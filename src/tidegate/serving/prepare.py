@@ -18,11 +18,14 @@ from tidegate.inference.request import InferenceRequest
 from tidegate.inference.sampling import SamplingParams
 from tidegate.lifecycle.deadline import TimeLimit, fix_deadlines
 from tidegate.lifecycle.principal import Principal
+from tidegate.parsers.tool_format import ToolFormat
+from tidegate.parsers.tool_grammar import MarkerTokens
 from tidegate.serving.call import Call
 from tidegate.serving.choice import ChoicePlan
 from tidegate.serving.constraint import Constraint
 from tidegate.serving.constraint_rules import constraint_of
 from tidegate.serving.header_rules import HeaderWishes
+from tidegate.serving.output_reading import PLAIN_READING, OutputReading
 from tidegate.serving.prepared import CallContext, PreparedPrompt
 from tidegate.serving.request_policy import RequestPolicy
 from tidegate.serving.request_rules import check_replaced_fields
@@ -38,6 +41,8 @@ from tidegate.serving.sampling_rules import (
 )
 from tidegate.serving.script_rules import PlannedScript
 from tidegate.serving.served_model import ServedModel
+from tidegate.serving.tool_constraint import tool_constraint
+from tidegate.serving.tool_use import NO_TOOLS, ToolUse
 from tidegate.text.vocabulary import Vocabulary
 
 ID_ENTROPY_BYTES = 24
@@ -129,17 +134,22 @@ class Preparation:
                 limit=LimitFact("context_length", self.info.max_model_len, least),
             )
 
-    def constraint(self, request: GeneratingRequest) -> Constraint | None:
-        """Returns what the output shall be held to; None where it is free.
+    def constraint(
+        self, request: GeneratingRequest, use: ToolUse = NO_TOOLS, form: ToolFormat | None = None
+    ) -> Constraint | None:
+        """Returns what the output shall be held to, calls of tools written in `form` included; None where it is free.
 
         Raises InvalidRequest, and UnsupportedParameter where nobody holds output to anything.
         """
-        constraint = constraint_of(request, self.model.limits)
+        answer = constraint_of(request, self.model.limits)
+        place = answer.param.partition(".")[0] if answer is not None else use.enforced_place
         reason = self.model.grammar_reason(self.info)
-        if constraint is not None and reason is not None:
-            param = constraint.param.partition(".")[0]
-            raise UnsupportedParameter(f"{param}: {reason}", param=param)
-        return constraint
+        if place is not None and reason is not None:
+            raise UnsupportedParameter(f"{place}: {reason}", param=place)
+        if form is None:
+            return answer
+        tokens = MarkerTokens(self.model.controls.ids.get, frozenset(self.info.eos_token_ids))
+        return tool_constraint(use, form, tokens, answer)
 
     def encode_plain(self, text: str) -> list[int]:
         return self.model.tokenizer.encode(text, add_special=False, parse_special=False)
@@ -163,6 +173,7 @@ class PromptSource:
     text_start: int = 0
     echo_text: str | None = None
     constraint: Constraint | None = None
+    reading: OutputReading = PLAIN_READING
     starts_after: tuple[tuple[int, ...], ...] = ()
 
 
@@ -225,6 +236,10 @@ def _choice_plan(
         want_token_ids=bool(request.return_token_ids),
         text_start=source.text_start,
         eos_token_ids=frozenset(preparation.info.eos_token_ids),
+        visible_ids=source.reading.visible_ids,
+        make_parser=source.reading.make_parser,
+        allows_many_calls=source.reading.allows_many_calls,
+        calls_finish=source.reading.calls_finish,
         text_memo=model.text_memo[skip_special] if is_own_vocabulary else None,
     )
 

@@ -8,6 +8,7 @@ from tidegate.errors import ModelNotAllowed, ModelNotFound
 from tidegate.inference.model_info import ModelInfo
 from tidegate.lifecycle.principal import Principal
 from tidegate.serving.output_formats import NO_FORMATS, OutputFormats
+from tidegate.serving.output_reading import ControlTokens, control_ids
 from tidegate.serving.served_grammar import NO_GRAMMAR, ServedGrammar
 from tidegate.text.chat_template import ChatTemplates
 from tidegate.text.vocabulary import Tokenizer
@@ -30,8 +31,12 @@ class ServedModel:
     longest_token_bytes: int
     formats: OutputFormats = NO_FORMATS
     grammar: ServedGrammar = NO_GRAMMAR
+    controls: ControlTokens = field(init=False)
     text_memo: dict[bool, dict[int, str]] = field(default_factory=lambda: {True: {}, False: {}})
     """The texts of tokens that are whole characters, shared by all detokenizers, by whether control tokens show."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "controls", ControlTokens(control_ids(self.tokenizer.vocabulary)))
 
     def revision(self, info: ModelInfo) -> str:
         """Returns the execution identity: a hex digest over weights, tokenizer, chat template, formats, grammar backend

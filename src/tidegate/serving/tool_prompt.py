@@ -49,7 +49,7 @@ def describe_tools(use: ToolUse, form: ToolFormat) -> str:
         (
             "You have these functions. Each line is one, its parameters as a JSON Schema:",
             *lines,
-            f'{how}{many} A call is written like this one, of a function tide_at with "Brest" as port, and nothing else:',
+            f'{how}{many} A call is written like this one, of a function tide_at with "Brest" as port, alone:',
             form.example,
         )
     )

@@ -45,7 +45,7 @@ _NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
 @dataclass(frozen=True, slots=True)
 class ShownTool:
-    """One tool as a function, which is all that models know. `place`: where its schema or grammar stands in the request.
+    """One tool as a function, which is all that models know. `place`: where its schema or grammar was given.
 
     `strict_place`: the member that asks for enforcement, None where none does. `text`: a custom tool, and what its
     input must look like.
