@@ -55,9 +55,8 @@ class AnswerFunction(Struct, frozen=True, kw_only=True):
     arguments: str
 
 
-class AnswerToolCall(Struct, frozen=True, kw_only=True):
+class AnswerToolCall(Struct, frozen=True, kw_only=True, tag_field="type", tag="function"):
     id: str
-    type: Literal["function"] = "function"
     function: AnswerFunction
 
 
@@ -66,9 +65,8 @@ class AnswerCustom(Struct, frozen=True, kw_only=True):
     input: str
 
 
-class AnswerCustomCall(Struct, frozen=True, kw_only=True):
+class AnswerCustomCall(Struct, frozen=True, kw_only=True, tag_field="type", tag="custom"):
     id: str
-    type: Literal["custom"] = "custom"
     custom: AnswerCustom
 
 

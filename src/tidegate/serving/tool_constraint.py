@@ -73,7 +73,7 @@ def _either(spec: CompositeSpec, other: GrammarPart) -> CompositeSpec:
 
 
 def _loosened(tool: GrammarTool) -> GrammarTool:
-    """A grammar that forces calls holds all to their schemas; of calls that are not forced only strict ones are held."""
+    """A grammar that forces calls holds all of them to their schemas; here only strict ones are to be held."""
     return tool if tool.is_strict else replace(tool, schema=None)
 
 
