@@ -35,7 +35,13 @@ def lower_schema(schema: Any) -> dict[str, Any]:
     """Returns an equivalent schema in the backend's words. Raises Refused."""
     if not is_schema(schema):
         raise invalid("a schema is an object, true or false", "")
-    return _Lowering(SchemaDocument(schema)).run()
+    document = SchemaDocument(schema)
+    return lower_part(document, schema, "")
+
+
+def lower_part(document: SchemaDocument, part: Any, path: str) -> dict[str, Any]:
+    """Returns the same for one schema of a document, which stands at `path`. Raises Refused."""
+    return _Lowering(document).run(part, path)
 
 
 class _Lowering:
@@ -47,10 +53,10 @@ class _Lowering:
         self._names: dict[int, str] = {}
         self._waiting: list[tuple[str, Any, str]] = []
 
-    def run(self) -> dict[str, Any]:
-        root: Any = self._lower(self._document.root, "")
+    def run(self, part: Any, path: str) -> dict[str, Any]:
+        root: Any = self._lower(part, path)
         if not isinstance(root, dict):
-            raise invalid("no value satisfies this schema", "")
+            raise invalid("no value satisfies this schema", path)
         definitions: dict[str, Any] = {}
         paths: dict[str, str] = {}
         while self._waiting:

@@ -11,7 +11,10 @@ import msgspec
 
 
 class Marker(msgspec.Struct, frozen=True, array_like=True):
-    """What free text ends with: `text` as it is spelled, or the control token `token_id` that stands for it."""
+    """What text ends with: `text` as it is spelled, or the control token `token_id` that stands for it.
+
+    An empty `text` is never spelled: only the token counts.
+    """
 
     text: str
     token_id: int | None = None
@@ -29,11 +32,16 @@ class TokenPart(msgspec.Struct, frozen=True, array_like=True, tag="token"):
     token_id: int
 
 
+Written: TypeAlias = tuple[TextPart | TokenPart, ...]
+"""Fixed text and control tokens, one after the other."""
+
+
 class JsonPart(msgspec.Struct, frozen=True, array_like=True, tag="json"):
-    """A JSON value that `schema` (UTF-8 JSON text) allows."""
+    """A JSON value that `schema` (UTF-8 JSON text) allows. `is_object`: an object, whatever else the schema allows."""
 
     schema: bytes
     place: str = ""
+    is_object: bool = False
 
 
 class PatternPart(msgspec.Struct, frozen=True, array_like=True, tag="pattern"):
@@ -79,39 +87,50 @@ class Trigger(msgspec.Struct, frozen=True, array_like=True):
 
 
 class FreeUntilPart(msgspec.Struct, frozen=True, array_like=True, tag="free_until"):
-    """Free text, maybe none, up to the first marker of any trigger; then that marker, and what must follow it."""
+    """Free text, maybe none, up to the first marker of any trigger; then that marker, and what must follow it.
+
+    `no_start`: characters that the text does not begin with, blanks aside. `without`: texts that do not come in it.
+    """
 
     triggers: tuple[Trigger, ...]
+    no_start: str = ""
+    without: tuple[str, ...] = ()
 
 
 class FreePart(msgspec.Struct, frozen=True, array_like=True, tag="free"):
-    """Free text, maybe none, in which none of `without` comes. Nothing else may follow it."""
+    """Free text, maybe none, in which none of `without` comes. Nothing else may follow it.
+
+    `no_start`: characters that the text does not begin with, blanks aside.
+    """
 
     without: tuple[Marker, ...] = ()
+    no_start: str = ""
 
 
 class LiteralValues(msgspec.Struct, frozen=True, array_like=True, tag="literals"):
-    """Values as literals. Lists are written in brackets, objects in braces, numbers as in JSON.
+    """Values as literals: lists in brackets, objects in braces, numbers as in JSON, words of the notation's own.
 
-    `text_mark` stands around strings, whose text is then raw; empty: strings are written as in JSON, which Python
-    reads alike, and keys as strings; otherwise keys are bare.
+    `text_mark` stands around strings, whose text is then raw, and keys are bare; None: strings and keys are written as
+    JSON strings, which Python reads alike.
     """
 
-    text_mark: str = ""
+    text_mark: Marker | None = None
     null: str = "None"
     true: str = "True"
     false: str = "False"
+    separator: str = ", "
+    colon: str = ": "
 
 
 class RawValues(msgspec.Struct, frozen=True, array_like=True, tag="raw"):
     """Strings as raw text up to an end, other values as JSON.
 
-    `end` is written behind each value; a reader takes the first of `ends`, `end` among them, for the value's end, and
-    drops `lead` once from the beginning of a value. `text_lead` and `other_lead` stand before a string and before
-    any other value.
+    `end` is written behind each value. A reader takes the first text of `ends` for the value's end, so none of them
+    comes in a value; and it drops `lead` once from the beginning of a value. `text_lead` and `other_lead` say which
+    kind of value follows; where they are empty, a string must not look like a value of another type that is allowed.
     """
 
-    end: str
+    end: Written
     ends: tuple[str, ...]
     lead: str = ""
     text_lead: str = ""
@@ -121,15 +140,23 @@ class RawValues(msgspec.Struct, frozen=True, array_like=True, tag="raw"):
 class MembersPart(msgspec.Struct, frozen=True, array_like=True, tag="members"):
     """The members of an object that `schema` (UTF-8 JSON text) allows, in another notation than JSON.
 
-    In the order of the schema: `before_key`, the key, `after_key`, the value; `separator` between two members.
+    In the order of the schema: `before_key`, the key, `after_key`, the value; `separator` between two members. Members
+    that the schema does not list are written only where it lists none.
     """
 
     schema: bytes
-    before_key: str
-    after_key: str
-    separator: str
+    before_key: Written
+    after_key: Written
+    separator: Written
     values: LiteralValues | RawValues
     place: str = ""
+
+
+class StringPart(msgspec.Struct, frozen=True, array_like=True, tag="string"):
+    """A string whose text is `text`, in the notation of `values`, or in JSON where that is None."""
+
+    text: PatternPart | LarkPart
+    values: LiteralValues | RawValues | None = None
 
 
 class RulePart(msgspec.Struct, frozen=True, array_like=True, tag="rule"):
@@ -150,6 +177,7 @@ GrammarPart: TypeAlias = (
     | FreeUntilPart
     | FreePart
     | MembersPart
+    | StringPart
     | RulePart
 )
 
