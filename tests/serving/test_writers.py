@@ -151,7 +151,7 @@ def test_completion_chunks_and_body_have_one_shape_and_agree() -> None:
         (0, ContentText("é", (ENTRY,))),
         (0, ChoiceFinished(FinishReason.LENGTH)),
     ]
-    writer = CompletionWriter(head("text_completion"), None)
+    writer = CompletionWriter(head("text_completion"), 1)
     assembler = CompletionAssembler(IDENTITY, 1, 1)
     lists: dict[str, list[Any]] = {"tokens": [], "token_logprobs": [], "top_logprobs": [], "text_offset": []}
     text = ""
