@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint, entry_points
 from tidegate.cli.settings import GrammarSettings
 from tidegate.grammar.matcher import GrammarCompiler, TokenTable
 from tidegate.grammar.registry import ENTRY_POINT_GROUP, NO_BACKEND, find_backend
-from tidegate.serving.served_grammar import NOT_CHOSEN, ServedGrammar
+from tidegate.serving.served_grammar import NO_GRAMMAR, ServedGrammar
 from tidegate.text.vocabulary import Vocabulary
 
 
@@ -24,6 +24,9 @@ class LoadedGrammar:
     warning: str | None = None
 
 
+NOT_LOADED = LoadedGrammar(None, NO_GRAMMAR)
+
+
 def load_grammar(
     settings: GrammarSettings,
     vocabulary: Vocabulary,
@@ -31,7 +34,7 @@ def load_grammar(
 ) -> LoadedGrammar:
     """Makes the backend for a vocabulary. Raises GrammarUnusable when there is none and the settings require one."""
     if settings.backend == NO_BACKEND and not settings.required:
-        return LoadedGrammar(None, ServedGrammar(None, reason=NOT_CHOSEN))
+        return NOT_LOADED
     try:
         make = find_backend(settings.backend, installed())
         if make is None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tidegate.cli.grammar_loading import GrammarUnusable, LoadedGrammar, load_grammar
+from tidegate.cli.grammar_loading import NOT_LOADED, GrammarUnusable, LoadedGrammar, load_grammar
 from tidegate.cli.model_source import Hub, ModelSource, find_model
 from tidegate.cli.model_source_error import ModelSourceError
 from tidegate.cli.settings import LimitSettings, Settings
@@ -39,7 +39,7 @@ class LoadedModel:
 
     served: ServedModel
     source: ModelSource | None
-    grammar: LoadedGrammar
+    grammar: LoadedGrammar = NOT_LOADED
 
 
 def load_model(settings: Settings, hub: Hub | None = None) -> LoadedModel:

@@ -19,7 +19,7 @@ _UNSUPPORTED = ("not supported", "Unicode property not found")
 def say(error: str, *, hidden_lines: int | None) -> str:
     """Returns one line of at most 200 characters, no more than 64 of them in a row from the input.
 
-    `hidden_lines` stand before the caller's own grammar; None: the grammar is not the caller's, and places mean nothing.
+    `hidden_lines` stand before the caller's own grammar; None: the grammar is not the caller's, and has no places.
     """
     line = error.strip().partition("\n")[0]
     place = _PLACE.match(line)

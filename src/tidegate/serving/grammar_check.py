@@ -170,7 +170,8 @@ class GrammarCheck:
             flight.started_at = self._clock.now()
             try:
                 compiled = self._compiler.compile(flight.spec)
-            except Exception:  # a backend's bug is this one source's fault, and never the thread's end
+            except BaseException:
+                # Compilers may be anybody's, and a panic inside one in Rust is no Exception.
                 compiled = GrammarRefusal(RefusalKind.INVALID_SCHEMA, "the grammar backend failed to compile this")
             flight.outcome = compiled if isinstance(compiled, GrammarRefusal) else _PROVEN
             flight.ended_at = self._clock.now()
