@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from tidegate.errors import InvalidTemplateInput, InvalidValue, UnsupportedParameter
 from tidegate.text.template_history import CallIds, arrange_history
+from tidegate.text.thinking_switch import ThinkingSwitch
 
 ReasoningField: TypeAlias = Literal["reasoning_content", "reasoning", "thinking", "thought", "tool_plan", "part"]
 """A member of the message; or a part of its content, of type `thinking`."""
@@ -46,6 +47,8 @@ class TemplateCapabilities:
     """A turn with calls and no text needs a list of parts as its content."""
     reasoning_field: ReasoningField | None = None
     """Where the template looks for the reasoning of earlier turns; None: it shows none."""
+    thinking_switch: ThinkingSwitch | None = None
+    """The variable that switches thinking on and off; None: the template has none."""
     reasoning_excludes_content: bool = False
     """A turn with calls may have reasoning or content, not both."""
 

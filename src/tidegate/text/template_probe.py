@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from tidegate.text import history_probe
 from tidegate.text.history_probe import CALL_ID, USER, Message, Render, calling
 from tidegate.text.template_messages import TemplateCapabilities
+from tidegate.text.thinking_switch import find_switch
 
 _FIRST, _SECOND = "zebra-Q7", "falcon-K3"
 _PARTS: list[Message] = [{"type": "text", "text": _FIRST}, {"type": "text", "text": _SECOND}]
@@ -47,8 +48,10 @@ def _conversation(role: str, content: object, arguments: object) -> list[Message
     return [USER, calling(arguments), {**message, "tool_call_id": CALL_ID, "name": "zebra_tool"}]
 
 
-def probe_template(render: Render, constants: frozenset[str]) -> TemplateCapabilities:
-    """Returns what the template can do. `constants` are the string constants of its source.
+def probe_template(
+    render: Render, constants: frozenset[str], variables: frozenset[str] = frozenset()
+) -> TemplateCapabilities:
+    """Returns what the template can do. `constants` are the strings in its source, `variables` the names it reads.
 
     A template that names the role `developer` in its source knows it; one that prints any role does not.
     """
@@ -77,6 +80,7 @@ def probe_template(render: Render, constants: frozenset[str]) -> TemplateCapabil
         single_calls=history_probe.find_single_calls(render, arguments),
         calls_need_parts=needs_parts,
         reasoning_field=reasoning_field,
+        thinking_switch=find_switch(render, variables),
         reasoning_excludes_content=reasoning_field is not None
         and history_probe.excludes_content(render, arguments, reasoning_field),
     )
