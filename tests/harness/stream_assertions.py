@@ -152,7 +152,7 @@ def stream_equals_nonstream(told: Told) -> None:
         choice = told.whole["choices"][index]
         text = choice["message"]["content"] if told.is_chat else choice["text"]
         streamed = told.stream.content(index) if told.is_chat else told.stream.text(index)
-        assert streamed == text
+        assert streamed == (text or "")
         assert told.stream.finish_reasons(index) == [choice["finish_reason"]]
 
 

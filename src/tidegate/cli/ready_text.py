@@ -26,6 +26,12 @@ def describe_formats(formats: OutputFormats) -> dict[str, str]:
     }
 
 
+def grammar_text(loaded: LoadedModel) -> str:
+    """Returns one line: who enforces schemas and grammars."""
+    served = loaded.grammar.served
+    return f"tidegate: structured output by {served.identity}" if served.identity else f"tidegate: {served.reason}"
+
+
 def ready_text(settings: Settings, loaded: LoadedModel, url: str, admin_url: str, *, needs_key: bool = False) -> str:
     """Returns the ready line, the addresses, and a `curl` line that works when pasted; with a key, once KEY is set."""
     body: dict[str, object] = {

@@ -62,6 +62,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     logit_bias_entries: int = 1024
     tools: int = 128
     tool_bytes: int = 256 * 1024
+    schema_bytes: int = 256 * 1024
+    schema_depth: int = 64
     max_output_tokens: int | None = None
 
 

@@ -135,13 +135,17 @@ class SamplingDefaults(Struct, frozen=True, kw_only=True):
 
 
 class StructuredOutput(Struct, frozen=True, kw_only=True):
-    """`enforced_keywords` are the JSON Schema keywords that output is held to; a schema with any other is refused."""
+    """`enforced_keywords` are the JSON Schema keywords that output is held to; a schema with any other is refused.
+
+    `enforced_formats` are the values of `format` that are. `backend` is who enforces, with its version.
+    """
 
     served: bool
     backend: str | None
     required: bool
     kinds: list[str]
     enforced_keywords: list[str]
+    enforced_formats: list[str] | UnsetType = UNSET
     reason: str | UnsetType = UNSET
 
 

@@ -8,7 +8,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from tidegate.parsers.build_parser import build_parser
+from tidegate.inference.finish import FinishReason
+from tidegate.parsers.build_parser import build_parser, needs_form
 from tidegate.parsers.offered_tools import OfferedTools
 from tidegate.parsers.parser import OutputParser
 from tidegate.parsers.plain import PlainParser
@@ -23,19 +24,47 @@ class OutputReading:
 
     make_parser: Callable[[], OutputParser] = PlainParser
     visible_ids: frozenset[int] = frozenset()
+    allows_many_calls: bool = True
+    calls_finish: FinishReason = FinishReason.TOOL_CALLS
+
+
+PLAIN_READING = OutputReading()
+
+
+class ControlTokens:
+    """The control tokens of a vocabulary, `ids` by their spelling."""
+
+    def __init__(self, ids: Mapping[str, int]) -> None:
+        self.ids = ids
+        self._found: dict[tuple[ToolFormat | None, ReasoningMarkers | None], frozenset[int]] = {}
+
+    def spelled_in(self, form: ToolFormat | None, reasoning: ReasoningMarkers | None) -> frozenset[int]:
+        """Returns those whose spelling is part of a marker, and so has to reach the parser as text."""
+        found = self._found.get((form, reasoning))
+        if found is None:
+            text = "\n".join((*_markers(form), *_markers(reasoning)))
+            found = frozenset(number for spelling, number in self.ids.items() if spelling in text)
+            self._found[form, reasoning] = found
+        return found
+
+    def extended(self, ids: Mapping[str, int]) -> "ControlTokens":
+        """Returns these and further ones."""
+        return ControlTokens({**self.ids, **ids}) if ids else self
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingSource:
-    """What one request has to say about its output. `controls`: spelled control tokens of its vocabulary, by id.
+    """What one request has to say about its output.
 
     `is_open`: whether the prompt ended inside reasoning; None: as usual for the family.
     """
 
     tools: OfferedTools
-    controls: Mapping[str, int]
+    controls: ControlTokens
     mint_call_id: Callable[[], str]
     is_open: bool | None = None
+    allows_many_calls: bool = True
+    calls_finish: FinishReason = FinishReason.TOOL_CALLS
 
 
 def plan_reading(formats: OutputFormats, source: ReadingSource) -> OutputReading:
@@ -46,16 +75,9 @@ def plan_reading(formats: OutputFormats, source: ReadingSource) -> OutputReading
         return build_parser(form, source.tools, source.mint_call_id, reasoning=reasoning, is_open=source.is_open)
 
     if isinstance(make_parser(), PlainParser):
-        return OutputReading()
-    return OutputReading(make_parser, visible_ids(form if source.tools else None, reasoning, source.controls))
-
-
-def visible_ids(
-    form: ToolFormat | None, reasoning: ReasoningMarkers | None, controls: Mapping[str, int]
-) -> frozenset[int]:
-    """Returns the control tokens whose spelling is part of a marker, and so has to reach the parser as text."""
-    markers = [*_markers(form), *_markers(reasoning)]
-    return frozenset(number for spelling, number in controls.items() if any(spelling in one for one in markers))
+        return PLAIN_READING
+    shown = source.controls.spelled_in(form if needs_form(form, source.tools) else None, reasoning)
+    return OutputReading(make_parser, shown, source.allows_many_calls, source.calls_finish)
 
 
 def control_ids(vocabulary: Vocabulary) -> dict[str, int]:

@@ -13,6 +13,8 @@ from tidegate.contract.script_body import ScriptBody, ScriptLogprob, ScriptPart
 from tidegate.errors import InvalidValue, MissingField, UnsupportedParameter
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.script import Script, ScriptChoice
+from tidegate.parsers.families import FAMILIES
+from tidegate.parsers.tool_format import ToolFormat
 from tidegate.text.byte_tokenizer import EOS_TOKEN_ID, FIRST_PIECE_ID, ExtendedVocabulary, tokenize_pieces
 from tidegate.text.vocabulary import Vocabulary
 
@@ -38,6 +40,12 @@ class PlannedScript:
     vocabulary: ExtendedVocabulary
     prompt_token_ids: tuple[int, ...] | None
     prompt_tail: tuple[int, ...]
+    controls: dict[str, int]
+    """The script's own control tokens, by their spelling."""
+    tool: ToolFormat | None
+    """The family whose calls the script writes, where it names one."""
+    reads_calls: bool
+    """Whether calls are looked for at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +94,24 @@ def plan_script(body: ScriptBody | None, *, is_scripted: bool, base: Vocabulary)
         vocabulary=vocabulary,
         prompt_token_ids=tuple(token_ids.pieces[piece] for piece in prompt) if prompt is not None else None,
         prompt_tail=tuple(token_ids.pieces[piece] for piece in tail),
+        controls=token_ids.controls,
+        tool=_tool_format(body),
+        reads_calls=body.parsers is None or body.parsers.tool not in ("", "none"),
     )
 
 
 def _check_parsers(body: ScriptBody) -> None:
     if body.parsers is None:
         return
-    for kind in ("tool", "reasoning"):
+    for kind, known in (("tool", FAMILIES), ("reasoning", {})):
         name = getattr(body.parsers, kind)
-        if name not in _NO_PARSER:
+        if name not in _NO_PARSER and name not in known:
             param = f"x_script.parsers.{kind}"
             raise UnsupportedParameter(f"{param}: {quote(name)} is not a parser of this server", param=param)
+
+
+def _tool_format(body: ScriptBody) -> ToolFormat | None:
+    return None if body.parsers is None or body.parsers.tool is None else FAMILIES.get(body.parsers.tool)
 
 
 def _parts(body: ScriptBody) -> list[_Part]:

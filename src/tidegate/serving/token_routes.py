@@ -9,8 +9,9 @@ from tidegate.contract.codec import decode_detokenize, decode_tokenize, encode_j
 from tidegate.contract.tokenize import DetokenizeRequest, DetokenizeResponse, TokenizeRequest, TokenizeResponse
 from tidegate.serving.call import Call
 from tidegate.serving.prepare import Preparation
-from tidegate.serving.prepare_chat import chat_token_ids
+from tidegate.serving.prepare_chat import GENERIC, chat_token_ids
 from tidegate.serving.prompt_rules import check_detokenize, check_tokenize, text_to_tokenize
+from tidegate.serving.tool_use import tool_use
 
 
 def tokenize(call: Call, preparation: Preparation) -> bytes:
@@ -21,7 +22,7 @@ def tokenize(call: Call, preparation: Preparation) -> bytes:
     text = text_to_tokenize(request)
     tokenizer = preparation.model.tokenizer
     if text is None:
-        tokens = chat_token_ids(request, preparation)
+        tokens = chat_token_ids(request, preparation, tool_use(request), preparation.model.formats.tool or GENERIC)
     else:
         tokens = tokenizer.encode(text, add_special=request.add_special_tokens is not False, parse_special=False)
     raw = [tokenizer.vocabulary.token_bytes(token_id) for token_id in tokens]
