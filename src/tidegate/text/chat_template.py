@@ -89,6 +89,8 @@ class ChatTemplate:
         self._guard = guard
         self._limits = limits
         self.capabilities = capabilities
+        self.variables = compiled.variables
+        """Names that the template reads, and may be given."""
 
     @classmethod
     def compile(
@@ -202,7 +204,7 @@ def _probe(compiled: CompiledTemplate, special: Mapping[str, str], limits: Rende
         num_rendered += 1
         return text
 
-    capabilities = probe_template(render, compiled.constants)
+    capabilities = probe_template(render, compiled.constants, compiled.variables)
     if num_rendered == 0 and not any(isinstance(failure, TemplateRefusal) for failure in failures):
         failure = failures[0]
         raise UnusableTemplate(f"cannot render any conversation: {type(failure).__name__}: {failure}")
