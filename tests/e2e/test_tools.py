@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.event_stream import Stream, read_stream
+from harness.event_stream import read_stream
 from harness.parsed_output import TOOLS
 from harness.raw_http import Answer, request
 from harness.server_thread import ServerThread, wait_until
@@ -207,6 +208,14 @@ def test_tools_are_part_of_the_prompt_and_a_choice_of_none_leaves_them_out(serve
     assert count(functions=FUNCTIONS) == count(parallel_tool_calls=False)
 
 
+def test_the_example_of_the_page_works(server: ServerThread) -> None:
+    page = (Path(__file__).parents[2] / "docs/tool_calls.md").read_text("utf-8")
+    body = page.partition("-H 'Content-Type: application/json' -d '")[2].partition("'\n```")[0]
+    choice = request(server.port, "POST", CHAT, body.encode()).json()["choices"][0]
+    assert choice["message"]["tool_calls"][0]["function"]["name"] == "tide_at"
+    assert choice["finish_reason"] == "tool_calls"
+
+
 def test_a_family_that_is_not_here_is_refused(server: ServerThread) -> None:
     answer = ask(server, script_of("x", "nobody"))
     assert (answer.status, answer.json()["error"]["param"]) == (422, "x_script.parsers.tool")
@@ -224,4 +233,3 @@ def test_a_schema_that_cannot_be_enforced_is_refused_by_its_place(server: Server
         error = answer.json()["error"]
         assert answer.status == 400
         assert error["param"].startswith("tools[1].function.parameters.properties.a"), error
-    assert isinstance(read_stream(ask(server, script_of("x"), stream=True).body), Stream)
