@@ -185,6 +185,7 @@ class RequestDriver:
             num_prompt=sum(sink.num_prompt_tokens for sink in self._sinks),
             num_cached=sum(sink.num_cached_tokens for sink in self._sinks),
             num_completion=sum(choice.num_tokens for choice in self._choices),
+            num_reasoning=sum(choice.num_reasoning_tokens for choice in self._choices),
         )
 
     def prompt_logprobs(self, prompt: int) -> list[TokenLogprob | None]:

@@ -6,7 +6,7 @@ template takes.
 
 import json
 from collections.abc import Callable, Mapping
-from typing import get_args
+from typing import Any, get_args
 
 from tidegate.text.template_history import CallIds
 from tidegate.text.template_messages import ArgumentValues, ReasoningField
@@ -24,8 +24,8 @@ _KEY, _QUOTED = "zebra_key", 'heron"T5'
 _NAME, _OTHER_NAME = "zebra_tool", "otter_tool"
 
 
-def calling(arguments: object, *, call_id: str = CALL_ID, name: str = _NAME, **more: object) -> Message:
-    """Returns an assistant's turn with one call."""
+def calling(arguments: object, call_id: str = CALL_ID, name: str = _NAME, **more: Any) -> Message:
+    """Returns an assistant's turn with one call. Any: whatever else a message may have."""
     call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
     return {"role": "assistant", "content": "", "tool_calls": [call], **more}
 
@@ -101,7 +101,7 @@ def excludes_content(render: Render, arguments: object, name: ReasoningField) ->
 
 def _shows_thought(render: Render, arguments: object, name: ReasoningField) -> bool:
     """Looks in a turn with a call whose result has come, and in a last turn without one."""
-    member: Message = {name: _THOUGHT}
+    member: dict[str, Any] = {name: _THOUGHT}
     plain: Message = {"role": "assistant", "content": "words", **member}
     called = calling(arguments, **member)
     if name == "part":
