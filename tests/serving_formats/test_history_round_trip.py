@@ -182,6 +182,9 @@ def test_most_reasoning_templates_show_it() -> None:
     assert len(SHOWS_REASONING) == 20
 
 
+REFUSES_THESE_MESSAGES = {"firefunction-v1"}
+
+
 @pytest.mark.parametrize("name", sorted(FORMATS))
 def test_reasoning_and_missing_content_never_break_or_leak_into_a_template(name: str) -> None:
     said = {"role": "assistant", "content": None, "reasoning_content": "heron-T5"}
