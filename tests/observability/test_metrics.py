@@ -277,7 +277,7 @@ def test_the_documentation_lists_exactly_the_catalog() -> None:
 
 def test_checks_of_constraints_are_counted_and_their_cache_is_read() -> None:
     metrics = MetricsObserver(status)
-    assert not any(name.startswith("grammar_cache") for name in samples(metrics))
+    assert not any(name.startswith("tidegate_grammar_cache") for name in samples(metrics))
     metrics.grammars = lambda: GrammarAccounts(3, 4096, 2, 5, 1)
     for outcome, compile_s in (("compiled", 0.02), ("hit", None), ("hit", None), ("timeout", 3.0)):
         metrics.grammar_checked(GrammarChecked(kind="regex", outcome=outcome, compile_s=compile_s))
@@ -292,7 +292,7 @@ def test_checks_of_constraints_are_counted_and_their_cache_is_read() -> None:
         "grammar_compiles_pending": 5,
         "grammar_compiles_overdue": 1,
     }
-    assert {name: found[name] for name in expected} == expected
+    assert {name: found["tidegate_" + name] for name in expected} == expected
 
 
 def test_claims_of_idempotency_keys_are_counted_and_their_store_is_read() -> None:

@@ -54,15 +54,18 @@ MAX_REPEATS = 1000
 """The largest number of repetitions that a part may ask for."""
 
 
-def composite_grammar(spec: CompositeSpec, end_ids: frozenset[int] = frozenset()) -> WrittenGrammar:
-    """Returns the grammar. `end_ids`: end tokens, which no part may write. Raises Refused; paths begin with a place."""
-    return _Writer(spec, end_ids).write()
+def composite_grammar(spec: CompositeSpec, control_ids: frozenset[int]) -> WrittenGrammar:
+    """Returns the grammar. `control_ids`: the tokens that parts may write; end tokens are none of them.
+
+    Raises Refused; paths begin with the place of a schema.
+    """
+    return _Writer(spec, control_ids).write()
 
 
 class _Writer:
-    def __init__(self, spec: CompositeSpec, end_ids: frozenset[int]) -> None:
+    def __init__(self, spec: CompositeSpec, control_ids: frozenset[int]) -> None:
         self._spec = spec
-        self._end_ids = end_ids
+        self._control_ids = control_ids
         self._text = LarkText()
         self._depth = 0
         self._num_bytes = 0
@@ -91,8 +94,8 @@ class _Writer:
         return spell(part.text)
 
     def _token(self, part: TokenPart) -> str:
-        if part.token_id in self._end_ids:
-            raise invalid("a grammar writes no end token")
+        if part.token_id not in self._control_ids:
+            raise invalid("a grammar writes control tokens of the vocabulary, and no end token")
         return f"<[{part.token_id}]>"
 
     def _written(self, parts: Written) -> str:

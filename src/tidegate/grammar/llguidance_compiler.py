@@ -75,6 +75,7 @@ class LlguidanceCompiler:
         self._tokenizer = make_tokenizer(table)
         self._vocab_size = len(table.tokens)
         self._eos_ids = frozenset(table.eos_ids)
+        self._control_ids = table.special_ids - self._eos_ids
         self._words: MaskWords | None = None
 
     @property
@@ -83,7 +84,7 @@ class LlguidanceCompiler:
 
     def compile(self, spec: GrammarSpec) -> LlguidanceGrammar | GrammarRefusal:
         try:
-            written = _source(spec, self._eos_ids)
+            written = _source(spec, self._control_ids)
             grammar = _HEADER + written.text if "%llguidance" not in written.text else written.text
             base = llguidance.LLMatcher(self._tokenizer, grammar, log_level=0, limits=_LIMITS)
             if base.is_error():
@@ -145,13 +146,13 @@ def make_compiler(table: TokenTable) -> LlguidanceCompiler:
     return LlguidanceCompiler(table)
 
 
-def _source(spec: GrammarSpec, end_ids: frozenset[int]) -> WrittenGrammar:
+def _source(spec: GrammarSpec, control_ids: frozenset[int]) -> WrittenGrammar:
     """Returns the spec as a Lark grammar in llguidance's dialect. Raises Refused."""
     match spec:
         case StructuralTagSpec():
-            return composite_grammar(tag_grammar(spec), end_ids)
+            return composite_grammar(tag_grammar(spec), control_ids)
         case CompositeSpec():
-            return composite_grammar(spec, end_ids)
+            return composite_grammar(spec, control_ids)
     return WrittenGrammar(_plain_source(spec))
 
 

@@ -73,8 +73,9 @@ class _Input:
         return self._advance()
 
     def finish(self, *, is_cut: bool) -> str:
+        """Returns what was held back; where the budget cut it, nothing: what was certain is out."""
         self._cursor.end(is_cut=is_cut)
-        return self._advance()
+        return "" if is_cut else self._advance()
 
     def _advance(self) -> str:
         next(self._reading, None)
@@ -88,8 +89,7 @@ class _Input:
             yield from read_json_string(cursor, ignore, show)
             yield from cursor.rest(ignore)
             return
-        if not cursor.is_cut_here:
-            show("".join(before))
+        show("".join(before))
         yield from cursor.rest(show)
 
     def _read_head(self, cursor: TextCursor, sink: Sink) -> Reading[bool]:

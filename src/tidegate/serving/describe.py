@@ -58,6 +58,8 @@ _RULES: Mapping[type[Struct], Mapping[str, FieldRule[Any]]] = {
 _ACTS = FieldUse(use="acts")
 _OWN_TEMPLATE_ONLY = FieldUse(use="not_served", reason="this server uses the model's own template only")
 _NO_SCRIPT = FieldUse(use="not_served", reason="only the scripted engine takes a script")
+_TOOLS = frozenset({"tools", "functions"})
+_NO_PLACE_FOR_TOOLS = FieldUse(use="not_served", reason="the model's chat template has no place for tools")
 _CONSTRAINTS = frozenset({"response_format", "structured_outputs"})
 _NO_TRACING = frozenset({headers.IN_TRACEPARENT})
 """Accepted, and not passed on yet."""
@@ -103,20 +105,26 @@ def describe_contract(
 
 
 def field_uses(
-    request: type[Struct], *, has_scripts: bool, policy: RequestPolicy, grammar_reason: str | None = None
+    request: type[Struct],
+    *,
+    has_scripts: bool,
+    policy: RequestPolicy,
+    grammar_reason: str | None = None,
+    shows_tools: bool = True,
 ) -> dict[str, FieldUse]:
     """Returns what becomes of every field of a request type. Raises KeyError for a type without a table.
 
-    `grammar_reason` says why constrained output is not served, None where it is.
+    `grammar_reason` says why constrained output is not served, None where it is. `shows_tools`: the model can be shown
+    tools, by its template or by a system message.
     """
     if request in (TokenizeRequest, DetokenizeRequest):
         uses = dict.fromkeys(request.__struct_fields__, _ACTS)
-        if "tools" in uses:
-            uses["tools"] = FieldUse(use="not_served", reason="not served yet")
     else:
         uses = {name: _field_use(_RULES[request][name]) for name in request.__struct_fields__}
     if "chat_template" in uses and not policy.allows_chat_template:
         uses["chat_template"] = _OWN_TEMPLATE_ONLY
+    if not shows_tools:
+        uses |= dict.fromkeys(_TOOLS & uses.keys(), _NO_PLACE_FOR_TOOLS)
     if grammar_reason is not None:
         uses |= {name: FieldUse(use="not_served", reason=grammar_reason) for name in _CONSTRAINTS & uses.keys()}
     if "x_script" in uses and not has_scripts:
@@ -165,6 +173,7 @@ def _models(
                 has_scripts=model.is_scripted,
                 policy=policy,
                 grammar_reason=model.grammar_reason(info),
+                shows_tools=model.shows_tools,
             ),
         )
         for one in operations

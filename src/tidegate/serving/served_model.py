@@ -60,6 +60,12 @@ class ServedModel:
         )
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
+    @property
+    def shows_tools(self) -> bool:
+        """Whether the model can be shown tools: by its chat template, or by a system message."""
+        capabilities = self.templates.select(has_tools=True).capabilities
+        return capabilities.supports_tools or capabilities.supports_system
+
     def grammar_reason(self, info: ModelInfo | None) -> str | None:
         """Returns why constrained output is not served; None where it is, or may be once the engine has started."""
         return self.grammar.unserved_reason(info, is_scripted=self.is_scripted)
