@@ -293,11 +293,10 @@ class RequestDriver:
         if num_tokens:
             self._note_tokens(index, num_tokens)
         if events:
-            mailbox = self.mailbox
-            mailbox.put(index, events)
+            self.mailbox.put(index, events)
             if not self._has_output:
                 self._note_output()
-            if mailbox.num_bytes > self._around.unsent_bytes and not self._is_held:
+            if self.mailbox.num_bytes > self._around.unsent_bytes and not self._is_held:
                 self._hold(held=True)
         if choice.is_finished:
             self._finish_text(sink, delta, choice)
