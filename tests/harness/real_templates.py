@@ -3,6 +3,7 @@
 import json
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from tidegate.text.chat_template import ChatTemplates
 from tidegate.text.template_budget import RenderLimits
@@ -26,5 +27,5 @@ def compiled(name: str) -> ChatTemplates:
     return ChatTemplates.compile({"default": sources()[name]}, limits=LIMITS, bos_token="<s>", eos_token="</s>")
 
 
-def _load(file: str):  # type: ignore[no-untyped-def]
+def _load(file: str) -> Any:
     return json.loads((DATA / file).read_text("utf-8"))

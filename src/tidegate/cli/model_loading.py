@@ -106,6 +106,7 @@ def _serve(settings: Settings, tokenizer: Tokenizer, facts: ModelFacts, names: t
             view_templates(sources.values(), templates),
             tool_setting=settings.model.tool_format,
             reasoning_setting=settings.model.reasoning_format,
+            reasoning_field=settings.api.reasoning_field,
         )
     except UnknownFormat as error:
         raise FormatError(str(error)) from None

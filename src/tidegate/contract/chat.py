@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tidegate.contract.bounds import Label, Metadata, PositiveCount, ShortLabel, TopLogprobs
+from tidegate.contract.bounds import Label, Metadata, PositiveCount, ReasoningEffort, ShortLabel, TopLogprobs
 from tidegate.contract.generation import GenerationRequest
 from tidegate.contract.logprobs import ChatLogprobs, PromptLogprobs
 from tidegate.contract.messages import ChatMessage
@@ -27,7 +27,7 @@ class ChatRequest(GenerationRequest, frozen=True, kw_only=True):
     tools: list[Tool] | None = None
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
-    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    reasoning_effort: ReasoningEffort | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
     modalities: list[Literal["text", "audio"]] | None = None
     audio: dict[str, Any] | None = None

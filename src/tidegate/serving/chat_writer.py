@@ -35,6 +35,7 @@ from tidegate.inference.event import (
 )
 from tidegate.inference.finish import StopMatch
 from tidegate.serving.chunk_head import ChunkHead, ReplyIdentity
+from tidegate.serving.output_formats import ReasoningField
 from tidegate.serving.usage import TokenCounts
 
 DEAD_END = "grammar_dead_end"
@@ -63,6 +64,9 @@ def stop_reason(match: StopMatch | None) -> str | int | UnsetType:
     return match.token_id if match.token_id is not None else UNSET
 
 
+_DELTA_END = b'},"logprobs":null,"finish_reason":null}'
+
+
 class ChatWriter:
     """Renders one stream's events as bytes. `is_legacy`: calls are told in the deprecated words, `function_call`."""
 
@@ -73,8 +77,11 @@ class ChatWriter:
         prompt_token_ids: list[int] | None = None,
         *,
         is_legacy: bool = False,
+        reasoning_field: ReasoningField = "reasoning_content",
     ) -> None:
         self._head = head
+        field = reasoning_field.encode()
+        self._reasoning_start = [b'{"index":%d,"delta":{"%s":' % (index, field) for index in range(num_choices)]
         self._is_legacy = is_legacy
         self._num_choices = num_choices
         self._prompt_token_ids = prompt_token_ids
@@ -95,15 +102,20 @@ class ChatWriter:
         """Returns the chunk of one event."""
         if isinstance(event, ContentText) and not event.logprobs and not event.token_ids:
             text = encode_json(event.text)
-            choice = b"".join((self._content_start[index], text, b'},"logprobs":null,"finish_reason":null}'))
+            choice = b"".join((self._content_start[index], text, _DELTA_END))
             return self._head.frame(choice)
+        if isinstance(event, ReasoningText):
+            text = encode_json(event.text)
+            return self._head.frame(b"".join((self._reasoning_start[index], text, _DELTA_END)))
         return self._head.frame(encode_json(_chunk_choice(index, event, is_legacy=self._is_legacy)))
 
     def close(self) -> bytes:
         return self._head.close()
 
 
-def _chunk_choice(index: int, event: StreamEvent, *, is_legacy: bool) -> ChatChunkChoice:
+def _chunk_choice(
+    index: int, event: ContentText | ToolCallStarted | ToolCallArguments | ChoiceFinished, *, is_legacy: bool
+) -> ChatChunkChoice:
     match event:
         case ContentText():
             return ChatChunkChoice(
@@ -112,8 +124,6 @@ def _chunk_choice(index: int, event: StreamEvent, *, is_legacy: bool) -> ChatChu
                 logprobs=chat_logprobs(list(event.logprobs)) if event.logprobs else None,
                 token_ids=list(event.token_ids) if event.token_ids else UNSET,
             )
-        case ReasoningText():
-            delta = Delta(reasoning_content=event.text)
         case ToolCallStarted() | ToolCallArguments():
             delta = _call_delta(event, is_legacy=is_legacy)
         case ChoiceFinished():
@@ -150,10 +160,16 @@ class ChatAssembler:
     """Collects one reply's events into the whole body. `is_legacy` as for the writer."""
 
     def __init__(
-        self, identity: ReplyIdentity, num_choices: int, *, want_logprobs: bool, is_legacy: bool = False
+        self,
+        identity: ReplyIdentity,
+        num_choices: int,
+        *,
+        want_logprobs: bool,
+        is_legacy: bool = False,
+        reasoning_field: ReasoningField = "reasoning_content",
     ) -> None:
         self._identity = identity
-        self._choices = [_ChatChoice(index, want_logprobs, is_legacy) for index in range(num_choices)]
+        self._choices = [_ChatChoice(index, want_logprobs, is_legacy, reasoning_field) for index in range(num_choices)]
         self._prompt_token_ids: list[int] | UnsetType = UNSET
         self._prompt_logprobs: PromptLogprobs | UnsetType = UNSET
 
@@ -182,8 +198,9 @@ class ChatAssembler:
 
 
 class _ChatChoice:
-    def __init__(self, index: int, want_logprobs: bool, is_legacy: bool) -> None:
+    def __init__(self, index: int, want_logprobs: bool, is_legacy: bool, reasoning_field: ReasoningField) -> None:
         self._index = index
+        self._reasoning_field = reasoning_field
         self._is_legacy = is_legacy
         self._want_logprobs = want_logprobs
         self._content: list[str] = []
@@ -222,18 +239,25 @@ class _ChatChoice:
         )
 
     def _message(self) -> AnswerMessage:
+        message = self._answer()
+        if not self._reasoning:
+            return message
+        text = "".join(self._reasoning)
+        if self._reasoning_field == "reasoning":
+            return replace(message, reasoning=text)
+        return replace(message, reasoning_content=text)
+
+    def _answer(self) -> AnswerMessage:
         content = "".join(self._content)
-        reasoning = "".join(self._reasoning) if self._reasoning else UNSET
         calls = [(call, "".join(parts)) for call, parts in self._calls]
         if not calls:
-            return AnswerMessage(content=content, reasoning_content=reasoning)
+            return AnswerMessage(content=content)
         if self._is_legacy:
             call, arguments = calls[0]
             function = AnswerFunction(name=call.name, arguments=arguments)
-            return AnswerMessage(content=content or None, reasoning_content=reasoning, function_call=function)
+            return AnswerMessage(content=content or None, function_call=function)
         return AnswerMessage(
             content=content or None,
-            reasoning_content=reasoning,
             tool_calls=[_answer_call(call, arguments) for call, arguments in calls],
         )
 

@@ -13,6 +13,7 @@ from tidegate.inference.event import (
     ContentText,
     LogprobEntry,
     ParsedEvent,
+    ReasoningText,
     StreamEvent,
     ToolCallEnded,
 )
@@ -68,8 +69,11 @@ class ChoiceStream:
         )
         self._num_chars = 0
         self._num_calls = 0
+        self._num_unread = 0
         self._token_ids: list[int] = []
         self.num_tokens = 0
+        self.num_reasoning_tokens = 0
+        """Tokens of which some text is reasoning, or that are markup or held back before such text."""
         self.finish_reason: FinishReason | None = None
 
     @property
@@ -126,6 +130,7 @@ class ChoiceStream:
         if self._aligner is not None and delta.logprobs is not None and self._has_text(token_id):
             end = self._num_chars + bool(self._detokenizer.num_pending_bytes)
             self._aligner.feed(delta.logprobs[i], num_chars_before, end)
+        self._num_unread += 1
         return bool(text) and self._take_text(text, events)
 
     def _has_text(self, token_id: int) -> bool:
@@ -134,7 +139,20 @@ class ChoiceStream:
         return not is_hidden
 
     def _take_text(self, text: str, events: list[StreamEvent]) -> bool:
-        return any(self._take_parsed(event, events) for event in self._parser.feed(text))
+        parsed = self._parser.feed(text)
+        self._count_reasoning(parsed)
+        return any(self._take_parsed(event, events) for event in parsed)
+
+    def _count_reasoning(self, parsed: list[ParsedEvent]) -> None:
+        """What the first event since is, the tokens are that came before it; the last one may be two things."""
+        if not parsed:
+            return
+        kinds = [isinstance(event, ReasoningText) for event in parsed]
+        if kinds[0]:
+            self.num_reasoning_tokens += self._num_unread
+        elif any(kinds):
+            self.num_reasoning_tokens += 1
+        self._num_unread = 0
 
     def _take_parsed(self, event: ParsedEvent, events: list[StreamEvent]) -> bool:
         """Stop strings are matched in content only; whatever else the parser finds passes."""
@@ -179,7 +197,9 @@ class ChoiceStream:
         self._num_chars += len(tail)
         if tail and self._take_text(tail, events):
             return
-        for event in self._parser.finish(is_cut=reason is FinishReason.LENGTH):
+        parsed = self._parser.finish(is_cut=reason is FinishReason.LENGTH)
+        self._count_reasoning(parsed)
+        for event in parsed:
             if isinstance(event, ToolCallEnded):
                 self._num_calls += 1
                 if not self._plan.allows_many_calls:

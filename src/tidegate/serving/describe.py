@@ -50,6 +50,8 @@ from tidegate.serving.request_policy import RequestPolicy
 from tidegate.serving.request_rules import CHAT_RULES, COMPLETION_RULES, LOST_INPUTS, REPLACED_FIELDS, FieldRule, Use
 from tidegate.serving.served_model import ServedModel
 from tidegate.serving.server_facts import ServerFacts
+from tidegate.serving.template_arguments import effort_reason
+from tidegate.text.thinking_switch import EFFORT
 
 _RULES: Mapping[type[Struct], Mapping[str, FieldRule[Any]]] = {
     ChatRequest: CHAT_RULES,
@@ -132,6 +134,17 @@ def field_uses(
     return uses
 
 
+def _effort_told(uses: dict[str, FieldUse], model: ServedModel) -> dict[str, FieldUse]:
+    """Adds what the model's chat template knows of levels of reasoning."""
+    if EFFORT not in uses:
+        return uses
+    template = model.templates.select(has_tools=False)
+    reason = effort_reason(template, tells_reasoning=model.formats.tells_reasoning)
+    is_served = reason is None or template.capabilities.thinking_switch is not None
+    told = FieldUse(use="acts" if is_served else "not_served", reason=UNSET if reason is None else reason)
+    return {**uses, EFFORT: told}
+
+
 def _field_use(rule: FieldRule[Any]) -> FieldUse:
     match rule.use:
         case Use.ACTS:
@@ -168,12 +181,15 @@ def _models(
             method=one.method,
             path=one.path,
             streams=one.is_generating,
-            fields=field_uses(
-                one.request,
-                has_scripts=model.is_scripted,
-                policy=policy,
-                grammar_reason=model.grammar_reason(info),
-                shows_tools=model.shows_tools,
+            fields=_effort_told(
+                field_uses(
+                    one.request,
+                    has_scripts=model.is_scripted,
+                    policy=policy,
+                    grammar_reason=model.grammar_reason(info),
+                    shows_tools=model.shows_tools,
+                ),
+                model,
             ),
         )
         for one in operations
@@ -189,6 +205,7 @@ def _models(
             vocabulary_size=None if info is None else info.vocab_size,
             input_modalities=["text"],
             output_modalities=["text"],
+            reasoning_field=model.formats.reasoning_field if model.formats.tells_reasoning else None,
             token_counts=TokenCounts(exact=not model.is_scripted),
             endpoints=endpoints,
         )

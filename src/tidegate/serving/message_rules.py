@@ -48,7 +48,8 @@ def check_continuation(request: TemplatedRequest) -> None:
     if request.add_generation_prompt:
         raise InvalidValue(f"{param}: excludes add_generation_prompt", param=param)
     last = request.messages[-1] if request.messages else None
-    if not isinstance(last, AssistantMessage) or last.content is None or last.tool_calls:
+    says_nothing = not isinstance(last, AssistantMessage) or (last.content is None and not last.spoken_text)
+    if not isinstance(last, AssistantMessage) or says_nothing or last.tool_calls:
         raise InvalidValue(f"{param}: the last message must be text from the assistant", param=param)
 
 

@@ -7,9 +7,11 @@ know requests.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Literal, TypeAlias
 
 from tidegate.errors import InvalidRequest
 from tidegate.parsers.detect_format import (
+    GENERIC_FORMAT,
     PROBE_ARGUMENTS,
     PROBE_SCHEMA,
     PROBE_TOOL,
@@ -24,12 +26,19 @@ from tidegate.parsers.tool_format import ChannelCalls, ReasoningMarkers, ToolFor
 from tidegate.text.chat_template import ChatInput, ChatTemplates
 
 AUTO, NONE = "auto", "none"
+Message: TypeAlias = dict[str, object]
 _DATE = datetime(2025, 1, 1, tzinfo=UTC)
-_USER = {"role": "user", "content": "hello"}
-_TOOL = {"type": "function", "function": {"name": PROBE_TOOL, "description": "A tool.", "parameters": PROBE_SCHEMA}}
+_USER: Message = {"role": "user", "content": "hello"}
+_TOOL: Message = {
+    "type": "function",
+    "function": {"name": PROBE_TOOL, "description": "A tool.", "parameters": PROBE_SCHEMA},
+}
 _CALL_IDS = ("call00001", f"functions.{PROBE_TOOL}:0")
 """Of Mistral's nine characters, and of Kimi's form, which holds the name."""
 _VALUE = PROBE_ARGUMENTS["zebra_key"]
+
+
+ReasoningField: TypeAlias = Literal["reasoning_content", "reasoning"]
 
 
 class UnknownFormat(Exception):
@@ -50,6 +59,8 @@ class OutputFormats:
     reasoning: ReasoningMarkers | None = None
     reasoning_name: str | None = None
     """The name under which `reasoning` was chosen."""
+    reasoning_field: ReasoningField = "reasoning_content"
+    """The member of messages and deltas that carries reasoning."""
     tool_why: str = "not looked for"
     reasoning_why: str = "not looked for"
 
@@ -58,15 +69,29 @@ class OutputFormats:
         return None if self.tool is None else self.tool.name
 
     @property
+    def channels(self) -> ChannelCalls | None:
+        """The style of a model whose whole output is messages in channels."""
+        style = self.tool.style if self.tool is not None else None
+        return style if isinstance(style, ChannelCalls) else None
+
+    @property
     def tells_reasoning(self) -> bool:
         """Whether reasoning can come out of this model's text."""
-        return self.reasoning is not None or (self.tool is not None and isinstance(self.tool.style, ChannelCalls))
+        return self.reasoning is not None or self.channels is not None
 
 
 NO_FORMATS = OutputFormats()
+GENERIC = FAMILIES[GENERIC_FORMAT]
+"""The format of models that have none of their own."""
 
 
-def choose_formats(view: TemplateView, *, tool_setting: str = AUTO, reasoning_setting: str = AUTO) -> OutputFormats:
+def choose_formats(
+    view: TemplateView,
+    *,
+    tool_setting: str = AUTO,
+    reasoning_setting: str = AUTO,
+    reasoning_field: ReasoningField = "reasoning_content",
+) -> OutputFormats:
     """Returns the formats of a model. Each setting is a name, `auto` or `none`. Raises UnknownFormat."""
     found = _set_format("model.tool_format", tool_setting, FAMILIES) or detect_tool_format(view)
     tool = None if found.name is None else FAMILIES[found.name]
@@ -83,7 +108,7 @@ def choose_formats(view: TemplateView, *, tool_setting: str = AUTO, reasoning_se
     if markers is not None and set_one is None:
         # What a template puts into its prompts is seen in each prompt.
         markers = replace(markers, is_open=False)
-    return OutputFormats(tool, markers, told.name, found.why, told.why)
+    return OutputFormats(tool, markers, told.name, reasoning_field, found.why, told.why)
 
 
 def _set_format(setting: str, value: str, names: Iterable[str]) -> FoundFormat | None:
@@ -101,7 +126,8 @@ def _set_format(setting: str, value: str, names: Iterable[str]) -> FoundFormat |
 def view_templates(sources: Iterable[str], templates: ChatTemplates) -> TemplateView:
     """Renders the probe's conversations and returns what the templates show."""
     turns: list[str] = []
-    for tools in ([_TOOL], None):
+    choices: tuple[list[Message] | None, ...] = ([_TOOL], None)
+    for tools in choices:
         before = [text for wants in (True, False) if (text := _render(templates, [_USER], tools, wants)) is not None]
         for call_id in _CALL_IDS:
             turns += _call_turns(templates, tools, call_id, before)
@@ -111,17 +137,18 @@ def view_templates(sources: Iterable[str], templates: ChatTemplates) -> Template
 
 
 def _call_turns(
-    templates: ChatTemplates, tools: list[dict[str, object]] | None, call_id: str, before: list[str]
+    templates: ChatTemplates, tools: list[Message] | None, call_id: str, before: list[str]
 ) -> Iterable[str]:
     """Yields the turn with a call: behind the prompt that the model would have gone on from where it is one."""
     function = {"name": PROBE_TOOL, "arguments": PROBE_ARGUMENTS}
-    calling = {
+    calling: Message = {
         "role": "assistant",
         "content": None,
         "tool_calls": [{"id": call_id, "type": "function", "function": function}],
     }
-    answer = {"role": "tool", "tool_call_id": call_id, "content": "done"}
-    for messages in ([_USER, calling], [_USER, calling, answer]):
+    answer: Message = {"role": "tool", "tool_call_id": call_id, "content": "done"}
+    conversations: tuple[list[Message], ...] = ([_USER, calling], [_USER, calling, answer])
+    for messages in conversations:
         text = _render(templates, messages, tools, False)
         if text is None or _VALUE not in text:
             continue
@@ -130,9 +157,7 @@ def _call_turns(
             yield text[start:]
 
 
-def _render(
-    templates: ChatTemplates, messages: list[dict[str, object]], tools: list[dict[str, object]] | None, wants: bool
-) -> str | None:
+def _render(templates: ChatTemplates, messages: list[Message], tools: list[Message] | None, wants: bool) -> str | None:
     chat = ChatInput(messages, tools, add_generation_prompt=wants)
     try:
         return templates.select(has_tools=tools is not None).render(chat, date=_DATE).text

@@ -87,6 +87,15 @@ def control_ids(vocabulary: Vocabulary) -> dict[str, int]:
     return {spelling: number for spelling, number in spelled if spelling}
 
 
+def token_ids_of(vocabulary: Vocabulary, texts: frozenset[str]) -> dict[str, int]:
+    """Returns those of `texts` that are one token each, with its id. Looks at every id where there is a text."""
+    wanted = {text.encode(): text for text in texts}
+    if not wanted:
+        return {}
+    found = ((vocabulary.token_bytes(number), number) for number in reversed(range(vocabulary.size)))
+    return {wanted[raw]: number for raw, number in found if raw in wanted}
+
+
 def _markers(part: object) -> Iterable[str]:
     """Yields every text in a format's description: markers, parts of calls, the example."""
     if isinstance(part, str):

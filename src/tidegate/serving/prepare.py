@@ -18,7 +18,7 @@ from tidegate.inference.request import InferenceRequest
 from tidegate.inference.sampling import SamplingParams
 from tidegate.lifecycle.deadline import TimeLimit, fix_deadlines
 from tidegate.lifecycle.principal import Principal
-from tidegate.parsers.tool_format import ToolFormat
+from tidegate.parsers.tool_format import ChannelCalls, ToolFormat
 from tidegate.parsers.tool_grammar import MarkerTokens
 from tidegate.serving.call import Call
 from tidegate.serving.choice import ChoicePlan
@@ -27,6 +27,7 @@ from tidegate.serving.constraint_rules import constraint_of
 from tidegate.serving.header_rules import HeaderWishes
 from tidegate.serving.output_reading import PLAIN_READING, OutputReading
 from tidegate.serving.prepared import CallContext, PreparedPrompt
+from tidegate.serving.reasoned_constraint import place_answer
 from tidegate.serving.request_policy import RequestPolicy
 from tidegate.serving.request_rules import check_replaced_fields
 from tidegate.serving.sampling_rules import (
@@ -148,8 +149,13 @@ class Preparation:
             raise UnsupportedParameter(f"{place}: {reason}", param=place)
         if form is None:
             return answer
-        tokens = MarkerTokens(self.model.controls.ids.get, frozenset(self.info.eos_token_ids))
-        return tool_constraint(use, form, tokens, answer)
+        if answer is not None and isinstance(form.style, ChannelCalls):
+            answer = place_answer(answer, form.style, self.marker_tokens())
+        return tool_constraint(use, form, self.marker_tokens(), answer)
+
+    def marker_tokens(self) -> MarkerTokens:
+        """Returns what the vocabulary knows of markers."""
+        return MarkerTokens(self.model.controls.ids.get, frozenset(self.info.eos_token_ids))
 
     def encode_plain(self, text: str) -> list[int]:
         return self.model.tokenizer.encode(text, add_special=False, parse_special=False)

@@ -204,9 +204,7 @@ CHAT_RULES: dict[str, FieldRule[ChatRequest]] = {
     "parallel_tool_calls": _acts(),
     "response_format": _acts(_check_chat_constraint),
     "structured_outputs": _acts(_check_chat_constraint),
-    "reasoning_effort": _not_served(
-        "reasoning_effort", "the served model has no levels of reasoning", but=lambda effort: effort == "none"
-    ),
+    "reasoning_effort": _acts(),
     "verbosity": _no_effect(),
     "modalities": _not_served("modalities", "only text is served", but=lambda kinds: "audio" not in kinds),
     "audio": _not_served("audio", "only text is served"),

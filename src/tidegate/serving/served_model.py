@@ -1,6 +1,7 @@
 """What is served under one name: how text becomes tokens and back, and which engine runs it."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tidegate.contract.bounds import Limits
@@ -8,7 +9,7 @@ from tidegate.errors import ModelNotAllowed, ModelNotFound
 from tidegate.inference.model_info import ModelInfo
 from tidegate.lifecycle.principal import Principal
 from tidegate.serving.output_formats import NO_FORMATS, OutputFormats
-from tidegate.serving.output_reading import ControlTokens, control_ids
+from tidegate.serving.output_reading import ControlTokens, control_ids, token_ids_of
 from tidegate.serving.served_grammar import NO_GRAMMAR, ServedGrammar
 from tidegate.text.chat_template import ChatTemplates
 from tidegate.text.vocabulary import Tokenizer
@@ -32,11 +33,17 @@ class ServedModel:
     formats: OutputFormats = NO_FORMATS
     grammar: ServedGrammar = NO_GRAMMAR
     controls: ControlTokens = field(init=False)
+    reasoning_ends: Mapping[str, int] = field(init=False)
+    """The closing markers of reasoning that are one token each, by their spelling."""
     text_memo: dict[bool, dict[int, str]] = field(default_factory=lambda: {True: {}, False: {}})
     """The texts of tokens that are whole characters, shared by all detokenizers, by whether control tokens show."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "controls", ControlTokens(control_ids(self.tokenizer.vocabulary)))
+        markers = self.formats.reasoning
+        closes = frozenset() if markers is None else frozenset(markers.closes)
+        ends = {**token_ids_of(self.tokenizer.vocabulary, closes), **self.controls.ids}
+        object.__setattr__(self, "reasoning_ends", {text: ends[text] for text in closes & ends.keys()})
 
     def revision(self, info: ModelInfo) -> str:
         """Returns the execution identity: a hex digest over weights, tokenizer, chat template, formats, grammar backend

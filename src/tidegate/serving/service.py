@@ -271,7 +271,8 @@ class Service:
         )
         if is_chat:
             prompt_ids = call.prompts[0].token_ids if call.want_token_ids else None
-            return ChatWriter(head, call.num_choices, prompt_ids, is_legacy=call.is_legacy)
+            field = self.served.formats.reasoning_field
+            return ChatWriter(head, call.num_choices, prompt_ids, is_legacy=call.is_legacy, reasoning_field=field)
         token_ids = [prompt.token_ids for prompt in call.prompts for _ in range(call.num_choices)]
         return CompletionWriter(head, call.num_top, token_ids if call.want_token_ids else None)
 
@@ -283,6 +284,7 @@ class Service:
                 call.num_choices,
                 want_logprobs=call.num_top is not None,
                 is_legacy=call.is_legacy,
+                reasoning_field=self.served.formats.reasoning_field,
             )
         return CompletionAssembler(self._identity(driver), call.num_choices * len(call.prompts), call.num_top)
 

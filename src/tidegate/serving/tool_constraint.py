@@ -7,29 +7,14 @@ none. Whether the grammar can be enforced is found out later, and laid to the fi
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from tidegate.inference.grammar_parts import (
-    AlternativesPart,
-    CompositeSpec,
-    GrammarPart,
-    JsonPart,
-    LarkPart,
-    PatternPart,
-    TextPart,
-)
-from tidegate.inference.grammar_spec import (
-    ChoiceSpec,
-    GrammarSpec,
-    JsonObjectSpec,
-    JsonSchemaSpec,
-    LarkSpec,
-    RegexSpec,
-)
+from tidegate.inference.grammar_parts import AlternativesPart, CompositeSpec, GrammarPart
 from tidegate.parsers.tool_format import ToolFormat
 from tidegate.parsers.tool_grammar import GrammarTool, MarkerTokens, tool_grammar
+from tidegate.serving.answer_part import answer_part
 from tidegate.serving.constraint import Constraint, in_schema
 from tidegate.serving.tool_use import ToolUse
 
-_ANY_OBJECT = b'{"type":"object"}'
+_ANSWER = "answer"
 
 
 def needs_grammar(use: ToolUse, answer: Constraint | None) -> str | None:
@@ -61,10 +46,7 @@ def tool_constraint(
     schemas = {tool.place: tool.schema for tool in tools if tool.schema is not None}
     if answer is None or not has_choice:
         return Constraint(spec, place, _locate(schemas, place))
-    part = _part(answer.spec, answer.param)
-    if isinstance(part, JsonPart):
-        schemas[part.place] = part.schema
-    return Constraint(_either(spec, part), answer.param, _locate(schemas, answer.param))
+    return Constraint(_either(spec, answer_part(answer, _ANSWER)), answer.param, _locate_either(schemas, answer))
 
 
 def _either(spec: CompositeSpec, other: GrammarPart) -> CompositeSpec:
@@ -77,19 +59,15 @@ def _loosened(tool: GrammarTool) -> GrammarTool:
     return tool if tool.is_strict else replace(tool, schema=None)
 
 
-def _part(spec: GrammarSpec, place: str) -> GrammarPart:
-    match spec:
-        case JsonSchemaSpec():
-            return JsonPart(spec.schema, place)
-        case JsonObjectSpec():
-            return JsonPart(_ANY_OBJECT, place)
-        case RegexSpec():
-            return PatternPart(spec.pattern, place)
-        case ChoiceSpec():
-            return AlternativesPart(tuple(TextPart(text) for text in spec.choices))
-        case LarkSpec():
-            return LarkPart(spec.grammar, place)
-    raise TypeError(type(spec).__name__)
+def _locate_either(schemas: Mapping[str, bytes], answer: Constraint) -> Callable[[str], str]:
+    in_tools = _locate(schemas, answer.param)
+
+    def locate(path: str) -> str:
+        if any(path == place or path.startswith(f"{place}/") for place in schemas):
+            return in_tools(path)
+        return answer.locate(path.removeprefix(_ANSWER))
+
+    return locate
 
 
 def _locate(schemas: Mapping[str, bytes], place: str) -> Callable[[str], str]:

@@ -24,10 +24,12 @@ _KEY, _QUOTED = "zebra_key", 'heron"T5'
 _NAME, _OTHER_NAME = "zebra_tool", "otter_tool"
 
 
-def calling(arguments: object, *, call_id: str = CALL_ID, name: str = _NAME, **more: object) -> Message:
-    """Returns an assistant's turn with one call."""
+def calling(
+    arguments: object, call_id: str = CALL_ID, name: str = _NAME, more: Mapping[str, object] | None = None
+) -> Message:
+    """Returns an assistant's turn with one call, and with the members of `more`."""
     call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
-    return {"role": "assistant", "content": "", "tool_calls": [call], **more}
+    return {"role": "assistant", "content": "", "tool_calls": [call], **(more or {})}
 
 
 def answering(call_id: str = CALL_ID) -> Message:
@@ -40,7 +42,7 @@ def calls_need_parts(render: Render, arguments: object) -> bool:
     parts = [{"type": "text", "text": ""}]
     return (
         _render(render, [USER, calling(arguments)]) is None
-        and _render(render, [USER, calling(arguments, content=parts)]) is not None
+        and _render(render, [USER, calling(arguments, more={"content": parts})]) is not None
     )
 
 
@@ -91,11 +93,11 @@ def excludes_content(render: Render, arguments: object, name: ReasoningField) ->
     """Whether a turn with a call is rendered with its reasoning, and refused where it has content too."""
     if name == "part":
         return False
-    said = calling(arguments, content="words", **{name: _THOUGHT})
+    said = calling(arguments, more={"content": "words", name: _THOUGHT})
     return (
-        _render(render, [USER, calling(arguments, **{name: _THOUGHT}), answering()]) is not None
+        _render(render, [USER, calling(arguments, more={name: _THOUGHT}), answering()]) is not None
         and _render(render, [USER, said, answering()]) is None
-        and _render(render, [USER, calling(arguments, content="words"), answering()]) is not None
+        and _render(render, [USER, calling(arguments, more={"content": "words"}), answering()]) is not None
     )
 
 
@@ -103,7 +105,7 @@ def _shows_thought(render: Render, arguments: object, name: ReasoningField) -> b
     """Looks in a turn with a call whose result has come, and in a last turn without one."""
     member: Message = {name: _THOUGHT}
     plain: Message = {"role": "assistant", "content": "words", **member}
-    called = calling(arguments, **member)
+    called = calling(arguments, more=member)
     if name == "part":
         thought = {"type": "thinking", "thinking": _THOUGHT}
         plain["content"] = [thought, {"type": "text", "text": "words"}]

@@ -1,8 +1,8 @@
 """From messages as the API has them to messages as a chat template wants them.
 
 Decides, by what the template can do: which role a message gets, whether content is text or a list of parts, whether
-tool arguments are a mapping or text, where reasoning goes. Absent, null and empty are one thing here, so no template ever sees a None that it
-could print. Does not know the template's source, tokens, or HTTP.
+tool arguments are a mapping or text, where reasoning goes. Absent, null and empty are one thing here, so no template
+ever sees a None that it could print. Does not know the template's source, tokens, or HTTP.
 """
 
 import json
