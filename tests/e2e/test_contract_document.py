@@ -205,7 +205,6 @@ ASKS: dict[str, Any] = {
     "store": True,
     "moderation": {},
     "functions": [{"name": "f"}],
-    "function_call": {"name": "f"},
     "chat_template": "x",
     "best_of": 2,
     "suffix": "z",

@@ -197,7 +197,7 @@ def test_without_a_named_format_the_generic_one_is_read_and_none_reads_nothing(s
 
 def test_tools_are_part_of_the_prompt_and_a_choice_of_none_leaves_them_out(server: ServerThread) -> None:
     def count(**members: Any) -> int:
-        whole = ask(server, script_of("x"), **members).json()
+        whole = ask(server, script_of("x", "json"), **members).json()
         return int(whole["usage"]["prompt_tokens"])
 
     messages = [{"role": "user", "content": "hi"}]
