@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import llguidance
+import numpy as np
 
 from tidegate.errors import LimitFact
 from tidegate.grammar.composite_grammar import composite_grammar
@@ -16,6 +17,7 @@ from tidegate.grammar.json_text import MAX_SCHEMA_BYTES, read_schema
 from tidegate.grammar.lark_text import WrittenGrammar, json_rule, literal, regex
 from tidegate.grammar.llguidance_matcher import LlguidanceMatcher
 from tidegate.grammar.llguidance_tokenizer import make_tokenizer
+from tidegate.grammar.llguidance_words import is_about_support, say
 from tidegate.grammar.lowering import lower_schema
 from tidegate.grammar.mask_buffer import MaskWords, check_mask_words
 from tidegate.grammar.matcher import MaskRow, TokenTable
@@ -54,11 +56,12 @@ class LlguidanceGrammar:
 
     def __init__(self, base: llguidance.LLMatcher, eos_ids: frozenset[int], source_bytes: int) -> None:
         self._base = base
+        self._has_no_text = has_no_text(base, eos_ids)
         self._eos_ids = eos_ids
         self._source_bytes = source_bytes
 
     def make_matcher(self) -> LlguidanceMatcher:
-        return LlguidanceMatcher(self._base, self._eos_ids)
+        return LlguidanceMatcher(self._base, self._eos_ids, has_no_text=self._has_no_text)
 
     @property
     def num_bytes(self) -> int:
@@ -122,6 +125,14 @@ class LlguidanceCompiler:
         ]
 
 
+def has_no_text(base: llguidance.LLMatcher, eos_ids: frozenset[int]) -> bool:
+    """Whether a machine at its beginning allows the empty text and nothing else."""
+    if not base.is_accepting():
+        return False
+    bits = np.unpackbits(np.frombuffer(base.deep_copy().compute_bitmask(), np.uint8), bitorder="little")
+    return bool(frozenset(np.flatnonzero(bits).tolist()) <= eos_ids)
+
+
 def check_rows(rows: Sequence[MaskRow], num_rows: int) -> None:
     """Raises ValueError when a row lies outside the buffer or is wanted twice."""
     wanted = [row for entry in rows for row in range(entry.row, entry.row + 1 + len(entry.draft_ids))]
@@ -174,8 +185,11 @@ def _check_size(text: str) -> None:
 
 
 def _refusal_of(spec: GrammarSpec, error: str) -> Refused:
-    """Turns what llguidance says into a refusal of ours; its words are kept to one line."""
-    line = error.strip().partition("\n")[0][:200]
+    """Turns what llguidance says into a refusal of ours."""
+    hidden_lines = None
+    if isinstance(spec, LarkSpec):
+        hidden_lines = 0 if "%llguidance" in spec.grammar else 1
+    line = say(error, hidden_lines=hidden_lines)
     lowered = error.lower()
     if any(word in lowered for word in _TOO_COMPLEX):
         return too_complex(f"the grammar is too complex: {line}")
@@ -183,4 +197,6 @@ def _refusal_of(spec: GrammarSpec, error: str) -> Refused:
         return invalid("no value satisfies this schema")
     if isinstance(spec, JsonSchemaSpec):
         return unsupported(f"cannot be enforced exactly: {line}", pattern_path(read_schema(spec.schema)))
-    return invalid(f"the grammar cannot be compiled: {line}")
+    if is_about_support(error):
+        return unsupported(f"cannot be enforced: {line}")
+    return invalid(f"cannot be compiled: {line}")

@@ -22,7 +22,7 @@ from tidegate.grammar.negation import NATIVE_PATTERN, Negator
 from tidegate.grammar.object_rules import everywhere, lower_evaluation, lower_names
 from tidegate.grammar.refusal import invalid, too_complex, unsupported
 from tidegate.grammar.schema_document import SchemaDocument
-from tidegate.grammar.schema_support import ENFORCED, REFUSED, check_keywords, is_number, is_schema
+from tidegate.grammar.schema_support import ENFORCED, REFUSED, check_keywords, escape, is_number, is_schema
 
 MAX_COMBINATIONS = 512
 """Cases of one value, over all unions that hold for it at once: the backend writes out each combination."""
@@ -108,7 +108,9 @@ class _Lowering:
         for keyword in ("properties", "patternProperties"):
             if keyword in schema:
                 where = f"{path}/{keyword}"
-                out[keyword] = {name: self._lower(part, f"{where}/{name}") for name, part in schema[keyword].items()}
+                out[keyword] = {
+                    name: self._lower(part, f"{where}/{escape(name)}") for name, part in schema[keyword].items()
+                }
         if "patternProperties" in out:
             where = f"{path}/patternProperties"
             out["patternProperties"] = {translate(p, where): part for p, part in out["patternProperties"].items()}
@@ -203,7 +205,7 @@ class _Lowering:
             present: dict[str, Any] = {"type": "object", "required": [name]}
             present |= {"required": [name, *duty]} if isinstance(duty, list) else {"allOf": [duty]}
             absent = {"properties": {name: False}}
-            found.append(self._lower({"anyOf": [absent, present]}, f"{path}/{name}"))
+            found.append(self._lower({"anyOf": [absent, present]}, f"{path}/{escape(name)}"))
         return found
 
     _SAY: dict[str, Callable[..., list[Any]]] = {  # noqa: RUF012 - a table, never changed

@@ -15,6 +15,16 @@ from tidegate.parsers.marker_tokens import MarkerTokens
 from tidegate.parsers.tool_format import ChannelCalls
 
 
+def answer_in_channel(style: ChannelCalls, tokens: MarkerTokens, answer: GrammarPart) -> GrammarPart:
+    """Returns an output whose answer is `answer`; one stretch of reasoning may come before it."""
+    header = tokens.written(f"{style.channel}{style.answer_channel}{style.message}")
+    said = SeriesPart((*header, answer))
+    end = Trigger((tokens.marker(style.ends[0]),), SeriesPart((*tokens.written(f"{style.start}{style.role}"), said)))
+    thought = FreeUntilPart((end,), without=(style.start, style.channel, style.message, *style.ends))
+    lead = tokens.written(f"{style.channel}{style.reasoning_channel}{style.message}")
+    return AlternativesPart((said, SeriesPart((*lead, thought))))
+
+
 class ChannelGrammar:
     """The prompt ends with the role of the first message, so the output begins with its channel."""
 
