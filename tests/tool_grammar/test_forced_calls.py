@@ -134,7 +134,7 @@ def test_a_value_of_another_type_is_not_taken(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_tool_that_is_not_strict_takes_any_object(name: str) -> None:
+def test_a_tool_that_is_not_strict_takes_any_object_unless_it_is_required(name: str) -> None:
     vocabulary = byte_vocabulary()
     tools = [GrammarTool("tide_at", json.dumps(TIDE).encode()), GrammarTool("ping")]
     assert tool_grammar(FAMILIES[name], tools, vocabulary.tokens, is_required=False, allows_many=True) is None
@@ -145,6 +145,11 @@ def test_a_tool_that_is_not_strict_takes_any_object(name: str) -> None:
     assert vocabulary.accepts(grammar, example)  # type: ignore[arg-type]
     assert vocabulary.accepts(grammar, example.replace("port", "harbour"))  # type: ignore[arg-type]
     assert not vocabulary.accepts(grammar, example.replace("tide_at", "nope"))  # type: ignore[arg-type]
+    required = tool_grammar(FAMILIES[name], tools, vocabulary.tokens, is_required=True, allows_many=True)
+    assert required is not None
+    grammar = vocabulary.compiler.compile(required)
+    assert vocabulary.accepts(grammar, example)  # type: ignore[arg-type]
+    assert not vocabulary.accepts(grammar, example.replace("port", "harbour"))  # type: ignore[arg-type]
 
 
 def test_nothing_is_forced_without_tools() -> None:
