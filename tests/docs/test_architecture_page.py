@@ -54,12 +54,15 @@ def test_state_tables_are_those_of_the_code(name: str) -> None:
 
 
 def absent_files(text: str) -> list[str]:
-    """Returns what a text names and the source lacks; a bare name belongs to the row's package or the last folder."""
+    """Returns what a text names and neither the source nor the repository has.
+
+    A bare name belongs to the row's package or the last folder.
+    """
     absent: list[str] = []
     for line in text.splitlines():
         folders = ["", *re.findall(r"^\| `(\w+)` \|", line)]
         for path in PATH.findall(line):
-            if not any((SOURCE / folder / path).is_file() for folder in folders):
+            if not any((SOURCE / folder / path).is_file() for folder in folders) and not (ROOT / path).is_file():
                 absent.append(path)
             folders.append(str(Path(path).parent))
     return absent
