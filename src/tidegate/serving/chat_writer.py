@@ -33,7 +33,6 @@ from tidegate.inference.finish import StopMatch
 from tidegate.serving.chunk_head import ChunkHead, ReplyIdentity
 from tidegate.serving.usage import TokenCounts
 
-
 DEAD_END = "grammar_dead_end"
 """The `stop_reason` of a choice whose grammar left no token that could follow. No failure, and nothing to retry."""
 
