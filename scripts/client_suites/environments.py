@@ -1,0 +1,96 @@
+"""An environment for each client, made once from its lock file under `build/client-suites/`."""
+
+import json
+import os
+import shutil
+import subprocess
+import venv
+from pathlib import Path
+
+from clients import Client
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BUILD = ROOT / "build" / "client-suites"
+LOCKS = ROOT / "requirements" / "clients"
+LAST_LINES = 6
+
+
+class EnvironmentTroubleError(Exception):
+    """An environment cannot be made; the text says what was tried and what it answered."""
+
+
+def make_environment(client: Client) -> Path:
+    """Returns the folder of a client's environment, made when it is not there or its lock has changed.
+
+    Raises EnvironmentTroubleError when a program or the package index is missing, or a package cannot be installed.
+    """
+    folder = BUILD / client.name
+    lock = HERE / "ai_sdk" / "package-lock.json" if client.is_node else LOCKS / f"{client.name}.lock"
+    mark = folder / "made-from"
+    if mark.exists() and mark.read_bytes() == lock.read_bytes():
+        return folder
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    if client.is_node:
+        _install_node_packages(folder)
+    else:
+        venv.create(folder, with_pip=True)
+        python = folder / "bin" / "python"
+        pip = (str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-input")
+        _attempt((*pip, "--no-deps", "--require-hashes", "-r", str(lock)), folder)
+    mark.write_bytes(lock.read_bytes())
+    return folder
+
+
+def _install_node_packages(folder: Path) -> None:
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        raise EnvironmentTroubleError("needs node 20 or newer and npm on the PATH")
+    for source in (HERE / "ai_sdk").iterdir():
+        if source.suffix == ".json":
+            shutil.copy(source, folder)
+    _attempt(("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"), folder)
+
+
+def _attempt(command: tuple[str, ...], folder: Path) -> None:
+    done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        last = " / ".join((done.stderr or done.stdout).strip().splitlines()[-LAST_LINES:])
+        raise EnvironmentTroubleError(f"`{' '.join(command)}` ended with {done.returncode}: {last}")
+
+
+def installed_version(client: Client, folder: Path) -> str:
+    """Returns the version of the client's package in its environment."""
+    if client.is_node:
+        package = folder / "node_modules" / client.package / "package.json"
+        return str(json.loads(package.read_text("utf-8"))["version"])
+    ask = f"import importlib.metadata as found; print(found.version({client.package!r}))"
+    python = folder / "bin" / "python"
+    return subprocess.run((python, "-c", ask), capture_output=True, text=True, check=True).stdout.strip()
+
+
+def run_client(client: Client, folder: Path, addresses: dict[str, str]) -> str:
+    """Runs a client's scenarios; returns what its test runner wrote as JUnit.
+
+    Its output goes to `output.log` in the folder. Raises EnvironmentTroubleError when the runner wrote no report.
+    """
+    report = folder / "report.xml"
+    report.unlink(missing_ok=True)
+    scenario = HERE / client.scenario
+    command: tuple[str | Path, ...]
+    if client.is_node:
+        scenario = Path(shutil.copy(scenario, folder))
+        reporter = ("--test-reporter=junit", f"--test-reporter-destination={report}")
+        command = ("node", "--test", *reporter, scenario)
+    else:
+        settings = ("-c", HERE / "scenarios" / "pytest.ini", f"--junitxml={report}")
+        command = (folder / "bin" / "python", "-m", "pytest", "-q", *settings, *client.options, scenario)
+    private = {"HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
+    quiet = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "PYTHON", "LLM_"))}
+    with (folder / "output.log").open("wb") as log:
+        code = subprocess.run(
+            command, cwd=folder, env=quiet | private | addresses, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        ).returncode
+    if not report.exists():
+        raise EnvironmentTroubleError(f"the test runner ended with {code} and no report: see {folder}/output.log")
+    return report.read_text("utf-8")
