@@ -1,4 +1,4 @@
-"""Runs the suites and scenarios of clients that others wrote against servers of ours, each client in its own environment.
+"""Runs suites and scenarios of clients that others wrote against servers of ours, each in its own environment.
 
     python scripts/client_suites                     all of them
     python scripts/client_suites instructor,llm      these
@@ -11,9 +11,20 @@ import sys
 from pathlib import Path
 
 from clients import Client, chosen
-from environments import BUILD, EnvironmentTroubleError, installed_version, make_environment, run_client
+from environments import (
+    BUILD,
+    ROOT,
+    EnvironmentTroubleError,
+    installed_version,
+    make_environment,
+    run_client,
+    run_snippet,
+)
 from outcomes import Verdict, judge, read_outcomes, table
 from servers import both_servers
+from snippets import snippets_of
+
+PAGE = ROOT / "docs" / "clients.md"
 
 
 def say(text: str) -> None:
@@ -36,11 +47,13 @@ def prepare(clients: tuple[Client, ...]) -> tuple[dict[str, Path], list[Verdict]
 def try_client(client: Client, folder: Path, addresses: dict[str, str]) -> Verdict:
     version = installed_version(client, folder)
     say(f"{client.name} {version}: {client.scenario}")
+    snippets = snippets_of(PAGE.read_text("utf-8"), addresses["REAL_URL"], addresses["REAL_MODEL"])
     try:
-        report = run_client(client, folder, addresses)
+        outcomes = read_outcomes(run_client(client, folder, addresses))
     except EnvironmentTroubleError as fault:
         return Verdict(client.name, version, trouble=str(fault))
-    return judge(client.name, version, read_outcomes(report), client.exceptions)
+    outcomes.append(run_snippet(snippets[client.name], folder))
+    return judge(client.name, version, outcomes, client.exceptions)
 
 
 def main() -> int:

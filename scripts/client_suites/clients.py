@@ -1,7 +1,7 @@
 """The clients whose suites and scenarios are run, and how each is run.
 
-An exception names tests that must fail, with the reason. It is for what the contract refuses, or what the client's own suite gets
-wrong; never for a fault of the server.
+An exception names tests that must fail, with the reason. It is for what the contract refuses, or what the client's own
+suite gets wrong; never for a fault of the server.
 """
 
 from collections.abc import Mapping

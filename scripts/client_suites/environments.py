@@ -8,12 +8,16 @@ import venv
 from pathlib import Path
 
 from clients import Client
+from outcomes import CaseOutcome
+from snippets import Snippet
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = ROOT / "build" / "client-suites"
 LOCKS = ROOT / "requirements" / "clients"
 LAST_LINES = 6
+INTERPRETERS = {".py": ("python",), ".sh": ("sh", "-eu"), ".mjs": ("node",)}
+NOT_INHERITED = ("OPENAI_", "PYTHON", "LLM_", "LANGCHAIN_", "LANGSMITH_")
 
 
 class EnvironmentTroubleError(Exception):
@@ -84,13 +88,35 @@ def run_client(client: Client, folder: Path, addresses: dict[str, str]) -> str:
         command = ("node", "--test", *reporter, scenario)
     else:
         settings = ("-c", HERE / "scenarios" / "pytest.ini", f"--junitxml={report}")
-        command = (folder / "bin" / "python", "-m", "pytest", "-q", *settings, *client.options, scenario)
-    private = {"HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
-    quiet = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "PYTHON", "LLM_"))}
-    with (folder / "output.log").open("wb") as log:
-        code = subprocess.run(
-            command, cwd=folder, env=quiet | private | addresses, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-        ).returncode
+        command = ("python", "-m", "pytest", "-q", *settings, *client.options, scenario)
+    code = _run(command, folder, "output.log", addresses)
     if not report.exists():
         raise EnvironmentTroubleError(f"the test runner ended with {code} and no report: see {folder}/output.log")
     return report.read_text("utf-8")
+
+
+def run_snippet(snippet: Snippet, folder: Path) -> CaseOutcome:
+    """Runs a client's snippet of docs/clients.md; its output goes to `snippet.log` in the folder."""
+    script = folder / f"snippet{snippet.ending}"
+    script.write_text(snippet.text, "utf-8")
+    code = _run((*INTERPRETERS[snippet.ending], script), folder, "snippet.log", {})
+    log = (folder / "snippet.log").read_text("utf-8", errors="replace")
+    last = " / ".join(log.strip().splitlines()[-LAST_LINES:])
+    return CaseOutcome("the snippet of docs/clients.md", None if code == 0 else f"ended with {code}: {last}")
+
+
+def _run(command: tuple[str | Path, ...], folder: Path, log: str, addresses: dict[str, str]) -> int:
+    """Runs a command in a client's environment, without the settings of whoever runs this; returns its exit code."""
+    private = {"HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(NOT_INHERITED)}
+    program = shutil.which(command[0], path=private["PATH"])
+    with (folder / log).open("wb") as output:
+        return subprocess.run(
+            (program or command[0], *command[1:]),
+            cwd=folder,
+            env=inherited | private | addresses,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            check=False,
+        ).returncode

@@ -1,6 +1,6 @@
 """A value that is valid under a JSON schema, drawn from the words of a prompt where they fit.
 
-It knows the keywords that client libraries write: types, `enum`, `const`, `default`, `$ref`, `anyOf`, `allOf`, bounds of
+It knows the keywords that client libraries write: types, `enum`, `const`, `$ref`, `anyOf`, `oneOf`, `allOf`, bounds of
 numbers, lengths and items. What a prompt asks for in numbers and quoted words comes back in the value, so that a test
 such as "call it with 3" gets its 3.
 """
@@ -12,6 +12,7 @@ from typing import Any
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?![\w.]*\w)")
 QUOTED = re.compile(r"[\"“'‘]([^\"“”'‘’]+)[\"”'’]")
 FALLBACK_TEXT = "tide"
+LARGEST = 1_000_000
 DEEPEST = 16
 """A schema that refers to itself is followed this far; optional members are left out below half of it."""
 
@@ -24,11 +25,15 @@ def example_value(schema: Mapping[str, Any] | bool, prompt: str = "") -> Any:
     return _Writer(schema if isinstance(schema, Mapping) else {}, prompt).value(schema, 0)
 
 
+def quoted_words(prompt: str) -> list[str]:
+    return [word.strip() for word in QUOTED.findall(prompt) if word.strip()]
+
+
 class _Writer:
     def __init__(self, root: Mapping[str, Any], prompt: str) -> None:
         self._root = root
         self._numbers = [int(number) for number in NUMBER.findall(prompt)]
-        self._words = [word.strip() for word in QUOTED.findall(prompt) if word.strip()]
+        self._words = quoted_words(prompt)
 
     def value(self, schema: Mapping[str, Any] | bool, depth: int) -> Any:
         if depth > DEEPEST:
@@ -81,14 +86,15 @@ class _Writer:
         wanted = members if depth < DEEPEST / 2 else {name: members[name] for name in required if name in members}
         return {name: self.value(member, depth + 1) for name, member in wanted.items()}
 
-    def _number(self, schema: Mapping[str, Any]) -> int | float:
-        least = schema.get("minimum", schema.get("exclusiveMinimum", float("-inf")))
-        most = schema.get("maximum", schema.get("exclusiveMaximum", float("inf")))
-        asked = [number for number in self._numbers if least < number < most or number in (least, most)]
-        if asked:
-            self._numbers.remove(asked[0])
-            return asked[0]
-        return next(number for number in (1, int(least) + 1 if least > float("-inf") else int(most) - 1) if number)
+    def _number(self, schema: Mapping[str, Any]) -> int:
+        """Returns the prompt's first number within the bounds; 1, or the whole number next to a bound, without one."""
+        least = max(schema.get("minimum", -LARGEST), schema.get("exclusiveMinimum", -LARGEST - 1) + 1)
+        most = min(schema.get("maximum", LARGEST), schema.get("exclusiveMaximum", LARGEST + 1) - 1)
+        number = next((asked for asked in self._numbers if least <= asked <= most), None)
+        if number is None:
+            return int(min(max(1, least), most))
+        self._numbers.remove(number)
+        return number
 
     def _string(self, schema: Mapping[str, Any]) -> str:
         text = self._words.pop(0) if self._words else FALLBACK_TEXT

@@ -1,9 +1,9 @@
 """What the scripted engine shall play for a request: a model that always does what its caller asks for.
 
-It offers what client suites expect of an obliging model: a call when tools are offered, the named one when one is named, no
-further call once a tool has answered, JSON that fits when a format is asked for, plain words otherwise. A cue in the last
-message of the user, `[[{"say": ...}]]`, decides instead, for tests that need certain words, several calls, reasoning or
-a failure.
+It offers what client suites expect of an obliging model: a call when tools are offered, the named one when one is
+named, no further call once a tool has answered, JSON that fits when a format is asked for, plain words otherwise. A cue
+in the last message of the user, `[[{"say": ...}]]`, decides instead, for tests that need certain words, several calls,
+reasoning or a failure.
 """
 
 import json
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from example_value import example_value
+from example_value import example_value, quoted_words
 
 Call = tuple[str, Any]
 """The name of a tool, and its arguments."""
@@ -74,7 +74,7 @@ def perform(body: Mapping[str, Any]) -> Performance:
     named = named_tool(choice)
     if tools and choice != "none" and (named or choice == "required" or not has_tool_result(messages)):
         name = named or next_tool(messages, tools)
-        return Performance(calls=[(name, example_value(tools.get(name, {}), prompt))])
+        return Performance(calls=[(name, example_value(tools.get(name, {"type": "object"}), prompt))])
     schema = wanted_schema(body)
     if schema is not None:
         return Performance(text=json.dumps(example_value(schema, prompt), ensure_ascii=False))
@@ -84,7 +84,11 @@ def perform(body: Mapping[str, Any]) -> Performance:
 def tools_of(body: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Returns the schema of the arguments of each offered function, in the order in which they are offered."""
     functions = [tool.get("function", {}) for tool in body.get("tools") or []] + list(body.get("functions") or [])
-    return {function["name"]: function.get("parameters") or {} for function in functions if "name" in function}
+    return {
+        function["name"]: function.get("parameters") or {"type": "object"}
+        for function in functions
+        if "name" in function
+    }
 
 
 def named_tool(choice: Any) -> str | None:
@@ -94,7 +98,9 @@ def named_tool(choice: Any) -> str | None:
 def next_tool(messages: list[Mapping[str, Any]], tools: Mapping[str, Any]) -> str:
     """Returns the first tool that was not called in this turn; the last one when all were."""
     called = {
-        call.get("function", {}).get("name") for message in this_turn(messages) for call in message.get("tool_calls") or []
+        call.get("function", {}).get("name")
+        for message in this_turn(messages)
+        for call in message.get("tool_calls") or []
     }
     return next((name for name in tools if name not in called), list(tools)[-1])
 
@@ -136,13 +142,17 @@ def as_cued(cue: Mapping[str, Any], messages: list[Mapping[str, Any]]) -> Perfor
 
 
 def wanted_schema(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Returns the schema of the answer: the one of `response_format`, or under JSON mode one that the prompt quotes."""
+    """Returns the schema of the answer: the one of `response_format`; under JSON mode one that the prompt quotes, or
+    that has the prompt's quoted words as names.
+    """
     wanted = body.get("response_format") or {}
     if wanted.get("type") == "json_schema":
         return wanted["json_schema"].get("schema") or {}
     if wanted.get("type") == "json_object":
-        texts = [text_of(message) for message in body.get("messages") or []]
-        return next((schema for schema in map(quoted_schema, texts) if schema), {"properties": {"answer": {}}})
+        messages = body.get("messages") or []
+        names = quoted_words(last_user_text(messages)) or ["answer"]
+        schemas = map(quoted_schema, map(text_of, messages))
+        return next((schema for schema in schemas if schema), {"properties": {name: {} for name in names}})
     return None
 
 
@@ -151,7 +161,7 @@ def quoted_schema(text: str) -> Mapping[str, Any] | None:
     return first_object(text, lambda value: "properties" in value)
 
 
-def first_object(text: str, fits: Callable[[dict[str, Any]], bool] = lambda value: True) -> dict[str, Any] | None:
+def first_object(text: str, fits: Callable[[dict[str, Any]], bool] = lambda _: True) -> dict[str, Any] | None:
     """Returns the first JSON object in a text that fits; None where there is none."""
     decoder = json.JSONDecoder()
     for found in re.finditer(r"\{", text):

@@ -145,9 +145,7 @@ def test_a_second_try_carries_the_first_answer_and_its_fault(mode: instructor.Mo
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
 def test_the_asynchronous_client_answers_too(mode: instructor.Mode) -> None:
     client = instructor.from_openai(AsyncOpenAI(base_url=SCRIPTED, api_key="none", max_retries=0), mode=mode)
-    asking = client.chat.completions.create(
-        model=MODELS[SCRIPTED], messages=ASK, response_model=Tide, max_retries=0
-    )
+    asking = client.chat.completions.create(model=MODELS[SCRIPTED], messages=ASK, response_model=Tide, max_retries=0)
     tide = asyncio.run(asking)
     assert (tide.port, tide.height_m) == ("Brest", 7)
 

@@ -17,11 +17,11 @@ MODELS = """
   supports_schema: true
   can_stream: true
 """
-TOOL = '''
+TOOL = """
 def tide_at(port: str) -> str:
     "Tells the tide at a port."
     return f"high at {port}"
-'''
+"""
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,10 @@ def test_a_conversation_goes_on(home: Path) -> None:
 def test_a_schema_is_kept(home: Path, kind: str, flags: tuple[str, ...]) -> None:
     schema = {
         "type": "object",
-        "properties": {"port": {"enum": ["Brest", "Dover"]}, "height_m": {"type": "integer", "minimum": 0, "maximum": 20}},
+        "properties": {
+            "port": {"enum": ["Brest", "Dover"]},
+            "height_m": {"type": "integer", "minimum": 0, "maximum": 20},
+        },
         "required": ["port", "height_m"],
         "additionalProperties": False,
     }
@@ -88,7 +91,10 @@ def test_a_schema_is_kept(home: Path, kind: str, flags: tuple[str, ...]) -> None
 
 
 def test_a_short_schema_is_kept(home: Path) -> None:
-    assert json.loads(said(home, "-m", "scripted", "--schema", "name, age int", "'Ida' is 7")) == {"name": "Ida", "age": 7}
+    assert json.loads(said(home, "-m", "scripted", "--schema", "name, age int", "'Ida' is 7")) == {
+        "name": "Ida",
+        "age": 7,
+    }
 
 
 @pytest.mark.parametrize("flags", [(), ("--no-stream",)], ids=["streamed", "whole"])

@@ -75,7 +75,9 @@ def test_a_function_tool_is_run_and_its_answer_read() -> None:
         '[[{"calls": [["tide_at", {"port": "Brest", "day": 2}]]}]]',
     )
     assert result.final_output == "The tools said: high at Brest on day 2"
-    assert [item.output for item in result.new_items if isinstance(item, ToolCallOutputItem)] == ["high at Brest on day 2"]
+    assert [item.output for item in result.new_items if isinstance(item, ToolCallOutputItem)] == [
+        "high at Brest on day 2"
+    ]
 
 
 def test_two_calls_of_one_answer_are_both_run() -> None:

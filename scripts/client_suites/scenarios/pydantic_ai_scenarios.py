@@ -53,7 +53,7 @@ def test_a_tool_is_called_and_its_answer_read() -> None:
         asked.append(f"{port} {day}")
         return f"high at {port} on day {day}"
 
-    result = agent.run_sync("The tide at 'Brest' on day 2? [[{\"calls\": [[\"tide_at\", {\"port\": \"Brest\", \"day\": 2}]]}]]")
+    result = agent.run_sync('The tide at \'Brest\' on day 2? [[{"calls": [["tide_at", {"port": "Brest", "day": 2}]]}]]')
     assert asked == ["Brest 2"]
     assert result.output == "The tools said: high at Brest on day 2"
     assert result.usage.requests == 2
@@ -144,7 +144,7 @@ def test_a_streamed_tool_call_runs_and_the_last_answer_streams() -> None:
         return f"high at {port}"
 
     async def stream() -> tuple[str, int]:
-        async with agent.run_stream("The tide at 'Brest'?" ) as result:
+        async with agent.run_stream("The tide at 'Brest'?") as result:
             text = "".join([part async for part in result.stream_text(delta=True, debounce_by=None)])
             return text, result.usage.requests
 
