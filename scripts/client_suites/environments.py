@@ -59,8 +59,15 @@ def _install_node_packages(folder: Path) -> None:
 def _attempt(command: tuple[str, ...], folder: Path) -> None:
     done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        last = " / ".join((done.stderr or done.stdout).strip().splitlines()[-LAST_LINES:])
-        raise EnvironmentTroubleError(f"`{' '.join(command)}` ended with {done.returncode}: {last}")
+        raise EnvironmentTroubleError(
+            f"`{' '.join(command)}` ended with {done.returncode}: {last_words(done.stderr or done.stdout)}"
+        )
+
+
+def last_words(log: str) -> str:
+    """Returns the last lines of a program's output, without its warnings."""
+    lines = [line.strip() for line in log.splitlines() if line.strip() and not line.startswith(("WARNING", "npm warn"))]
+    return " / ".join(lines[-LAST_LINES:])
 
 
 def installed_version(client: Client, folder: Path) -> str:
@@ -101,8 +108,8 @@ def run_snippet(snippet: Snippet, folder: Path) -> CaseOutcome:
     script.write_text(snippet.text, "utf-8")
     code = _run((*INTERPRETERS[snippet.ending], script), folder, "snippet.log", {})
     log = (folder / "snippet.log").read_text("utf-8", errors="replace")
-    last = " / ".join(log.strip().splitlines()[-LAST_LINES:])
-    return CaseOutcome("the snippet of docs/clients.md", None if code == 0 else f"ended with {code}: {last}")
+    fault = None if code == 0 else f"ended with {code}: {last_words(log)}"
+    return CaseOutcome("the snippet of docs/clients.md", fault)
 
 
 def _run(command: tuple[str | Path, ...], folder: Path, log: str, addresses: dict[str, str]) -> int:

@@ -16,6 +16,8 @@ START_PATIENCE_S = 180.0
 END_PATIENCE_S = 60.0
 REAL_MODEL = "tidegate-model"
 SCRIPTED_MODEL = "tidegate-scripted"
+SCRIPTED_ALIAS = "tidegate-alias"
+"""Another name of the same model; answers carry the first."""
 
 
 @contextmanager
@@ -23,7 +25,7 @@ def serving(name: str, *flags: str) -> Iterator[int]:
     """Runs a server; yields its port. Raises SystemExit when it does not start, or ends otherwise than with 0."""
     log = BUILD / f"{name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    command = [Path(sys.executable).parent / "tidegate", "serve", "--port", "0", "--admin-port", "0"]
+    command: list[str | Path] = [Path(sys.executable).parent / "tidegate", "serve", "--port", "0", "--admin-port", "0"]
     command += ["--state-dir", BUILD / f"{name}-state", "--served-model-name", name, *flags]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as server:
         port: list[int] = []
@@ -60,11 +62,14 @@ def both_servers() -> Iterator[dict[str, str]]:
     """Runs both; yields the environment that tells a scenario where they are."""
     with ExitStack() as running:
         real = running.enter_context(serving(REAL_MODEL))
-        upstream = running.enter_context(serving(SCRIPTED_MODEL, "--engine", "scripted"))
+        upstream = running.enter_context(
+            serving(SCRIPTED_MODEL, "--served-model-name", SCRIPTED_ALIAS, "--engine", "scripted")
+        )
         scripted = running.enter_context(scripting_proxy(upstream))
         yield {
             "REAL_URL": f"http://127.0.0.1:{real}/v1",
             "REAL_MODEL": REAL_MODEL,
             "SCRIPTED_URL": f"http://127.0.0.1:{scripted}/v1",
             "SCRIPTED_MODEL": SCRIPTED_MODEL,
+            "SCRIPTED_ALIAS": SCRIPTED_ALIAS,
         }

@@ -17,13 +17,21 @@ class TestTidegate(ChatModelIntegrationTests):
     @property
     def chat_model_params(self) -> dict[str, object]:
         return {
-            "model": os.environ["SCRIPTED_MODEL"],
+            "model": os.environ["SCRIPTED_ALIAS"],
             "base_url": os.environ["SCRIPTED_URL"],
             "api_key": "none",
             "max_retries": 0,
             "timeout": 60,
             "stream_usage": True,
         }
+
+    @property
+    def supports_model_override(self) -> bool:
+        return True
+
+    @property
+    def model_override_value(self) -> str:
+        return os.environ["SCRIPTED_MODEL"]
 
     @property
     def supports_json_mode(self) -> bool:
