@@ -15,6 +15,7 @@ from environments import (
     BUILD,
     ROOT,
     EnvironmentTroubleError,
+    alone,
     installed_version,
     make_environment,
     run_client,
@@ -58,15 +59,21 @@ def try_client(client: Client, folder: Path, addresses: dict[str, str]) -> Verdi
 
 def main() -> int:
     clients = chosen(",".join(sys.argv[1:]))
+    with alone():
+        verdicts = try_all(clients)
+        result = table(verdicts)
+        (BUILD / "table.md").write_text(result + "\n", "utf-8")
+    sys.stdout.write(result + "\n")
+    return 0 if all(verdict.is_good for verdict in verdicts) else 1
+
+
+def try_all(clients: tuple[Client, ...]) -> list[Verdict]:
     folders, verdicts = prepare(clients)
     runnable = [client for client in clients if client.name in folders]
     if runnable:
         with both_servers() as addresses:
             verdicts += [try_client(client, folders[client.name], addresses) for client in runnable]
-    result = table(verdicts)
-    (BUILD / "table.md").write_text(result + "\n", "utf-8")
-    sys.stdout.write(result + "\n")
-    return 0 if all(verdict.is_good for verdict in verdicts) else 1
+    return verdicts
 
 
 if __name__ == "__main__":

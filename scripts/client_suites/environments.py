@@ -1,10 +1,13 @@
 """An environment for each client, made once from its lock file under `build/client-suites/`."""
 
+import fcntl
 import json
 import os
 import shutil
 import subprocess
 import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from clients import Client
@@ -22,6 +25,18 @@ NOT_INHERITED = ("OPENAI_", "PYTHON", "LLM_", "LANGCHAIN_", "LANGSMITH_")
 
 class EnvironmentTroubleError(Exception):
     """An environment cannot be made; the text says what was tried and what it answered."""
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Holds the folder of environments for one run. Raises SystemExit while another run has it."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with (BUILD / "in-use").open("w") as mark:
+        try:
+            fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SystemExit(f"another run uses {BUILD}") from None
+        yield
 
 
 def make_environment(client: Client) -> Path:

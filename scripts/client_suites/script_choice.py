@@ -20,6 +20,8 @@ CUE_OPENING = "[["
 PLAIN = "The tide is high at noon, and again at midnight."
 PIECE_BYTES = 4
 """Tokens of this size cut characters and markup anywhere, as a model's tokens do."""
+DELAY_S = 0.005
+"""Between tokens, so that a stream comes in parts; what comes at once may be sent in one."""
 TOOL_PARSER = "hermes"
 REASONING_PARSER = "qwen3"
 
@@ -49,7 +51,8 @@ def written(performance: Performance, *, offers_tools: bool) -> dict[str, Any]:
         text = f"<think>\n{performance.thought}\n</think>\n\n{text}"
     data = text.encode()
     script: dict[str, Any] = {
-        "pieces": [data[start : start + PIECE_BYTES].hex() for start in range(0, len(data), PIECE_BYTES)]
+        "pieces": [data[start : start + PIECE_BYTES].hex() for start in range(0, len(data), PIECE_BYTES)],
+        "delays_s": [DELAY_S],
     }
     parsers = {"tool": TOOL_PARSER} if offers_tools else {}
     if performance.thought is not None:
