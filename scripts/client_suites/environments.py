@@ -4,10 +4,11 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import subprocess
 import venv
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from clients import Client
@@ -19,6 +20,8 @@ ROOT = HERE.parents[1]
 BUILD = ROOT / "build" / "client-suites"
 LOCKS = ROOT / "requirements" / "clients"
 LAST_LINES = 6
+PATIENCE_S = 1200.0
+"""For the tests of one client."""
 INTERPRETERS = {".py": ("python",), ".sh": ("sh", "-eu"), ".mjs": ("node",)}
 NOT_INHERITED = ("OPENAI_", "PYTHON", "LLM_", "LANGCHAIN_", "LANGSMITH_")
 
@@ -112,8 +115,9 @@ def run_client(client: Client, folder: Path, addresses: dict[str, str]) -> str:
         settings = ("-c", HERE / "scenarios" / "pytest.ini", f"--junitxml={report}")
         command = ("python", "-m", "pytest", "-q", *settings, *client.options, scenario)
     code = _run(command, folder, "output.log", addresses)
-    if not report.exists():
-        raise EnvironmentTroubleError(f"the test runner ended with {code} and no report: see {folder}/output.log")
+    if code is None or not report.exists():
+        end = f"ended with {code} and no report" if code is not None else f"was stopped after {PATIENCE_S:.0f} s"
+        raise EnvironmentTroubleError(f"the test runner {end}: see {folder}/output.log")
     return report.read_text("utf-8")
 
 
@@ -127,18 +131,34 @@ def run_snippet(snippet: Snippet, folder: Path) -> CaseOutcome:
     return CaseOutcome("the snippet of docs/clients.md", fault)
 
 
-def _run(command: tuple[str | Path, ...], folder: Path, log: str, addresses: dict[str, str]) -> int:
-    """Runs a command in a client's environment, without the settings of whoever runs this; returns its exit code."""
+def _run(command: tuple[str | Path, ...], folder: Path, log: str, addresses: dict[str, str]) -> int | None:
+    """Runs a command in a client's environment, without the settings of whoever runs this.
+
+    Returns its exit code; None when it had to be stopped.
+    """
     private = {"HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(NOT_INHERITED)}
     program = shutil.which(command[0], path=private["PATH"])
     with (folder / log).open("wb") as output:
-        return subprocess.run(
+        done = subprocess.Popen(
             (program or command[0], *command[1:]),
             cwd=folder,
             env=inherited | private | addresses,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            check=False,
-        ).returncode
+            start_new_session=True,
+        )
+        try:
+            return done.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            end_session(done)
+
+
+def end_session(leader: "subprocess.Popen[bytes]") -> None:
+    """Ends a program with all that it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(leader.pid, signal.SIGKILL)
+    leader.wait()

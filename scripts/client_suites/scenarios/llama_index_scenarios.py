@@ -10,7 +10,7 @@ from llama_index.core.prompts import PromptTemplate
 from llama_index.core.tools import FunctionTool
 from llama_index.llms.openai_like import OpenAILike
 from openai import APIError, NotFoundError
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 PLAIN = "The tide is high at noon, and again at midnight."
 ASK = [ChatMessage(role=MessageRole.USER, content="When is the tide high?")]
@@ -19,6 +19,7 @@ ASK = [ChatMessage(role=MessageRole.USER, content="When is the tide high?")]
 class Tide(BaseModel):
     """The tide at a port."""
 
+    model_config = ConfigDict(extra="forbid")
     port: Literal["Brest", "Dover", "Saint-Malo"]
     height_m: int = Field(ge=0, le=20)
     is_rising: bool
@@ -40,6 +41,7 @@ def model(kind: str, name: str | None = None, **options: object) -> OpenAILike:
         is_chat_model=True,
         is_function_calling_model=True,
         max_retries=0,
+        timeout=120,
         **options,
     )
 

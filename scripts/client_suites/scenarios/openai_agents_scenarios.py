@@ -47,7 +47,7 @@ def port_of(ship: Literal["Ida", "Ada"]) -> str:
 
 
 def model(kind: str, name: str | None = None) -> OpenAIChatCompletionsModel:
-    client = AsyncOpenAI(base_url=os.environ[f"{kind}_URL"], api_key="none", max_retries=0)
+    client = AsyncOpenAI(base_url=os.environ[f"{kind}_URL"], api_key="none", max_retries=0, timeout=120)
     return OpenAIChatCompletionsModel(name or os.environ[f"{kind}_MODEL"], client)
 
 

@@ -5,19 +5,20 @@ import os
 from typing import Literal
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic_ai import Agent, ModelHTTPError, ModelRetry, NativeOutput, PromptedOutput, ToolOutput
 from pydantic_ai.messages import ThinkingPart, ToolCallPart
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 PLAIN = "The tide is high at noon, and again at midnight."
-SETTINGS = {"temperature": 0.0, "max_tokens": 300}
+SETTINGS = {"temperature": 0.0, "max_tokens": 200, "timeout": 120}
 
 
 class Tide(BaseModel):
     """The tide at a port."""
 
+    model_config = ConfigDict(extra="forbid")
     port: Literal["Brest", "Dover", "Saint-Malo"]
     height_m: int = Field(ge=0, le=20)
     is_rising: bool
