@@ -1,7 +1,7 @@
 """A proxy before the scripted engine: it adds `x_script` to chat requests and passes all else on as it is.
 
 Answers go through byte by byte as they come, so that a client sees the server's own framing and errors; a client that
-goes away takes its connection to the server with it.
+goes away takes its connection to the server with it, and an answer that breaks off does so for the client too.
 """
 
 import http.client
@@ -35,6 +35,7 @@ class ScriptingHandler(BaseHTTPRequestHandler):
     """One connection of a client; `upstream_port` is the server's."""
 
     upstream_port: ClassVar[int] = 0
+    protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
         self._pass_on(None)
@@ -53,12 +54,14 @@ class ScriptingHandler(BaseHTTPRequestHandler):
             for name, value in answer.getheaders():
                 if name.lower() not in HOP_HEADERS:
                     self.send_header(name, value)
+            self.send_header("Transfer-Encoding", "chunked")
             self.send_header("Connection", "close")
             self.end_headers()
             while part := answer.read1(READ_BYTES):
-                self.wfile.write(part)
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part))
                 self.wfile.flush()
-        except ConnectionError:
+            self.wfile.write(b"0\r\n\r\n")
+        except (ConnectionError, http.client.IncompleteRead):
             self.close_connection = True
         finally:
             upstream.close()

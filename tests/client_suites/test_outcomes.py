@@ -9,6 +9,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "scripts" / "client_suites"))
 
 import clients
 from outcomes import CaseOutcome, Verdict, judge, read_outcomes, table
+from snippets import snippets_of
 
 sys.path.pop(0)
 
@@ -79,6 +80,15 @@ def test_every_client_has_its_scenario_its_lock_and_its_place_in_the_docs() -> N
         assert (ROOT / "scripts/client_suites" / client.scenario).is_file()
         assert client.is_node or (ROOT / f"requirements/clients/{client.name}.lock").is_file()
         assert f"\n| {client.name} |" in page
+
+
+def test_every_client_has_a_snippet_that_is_aimed_at_a_server() -> None:
+    found = snippets_of((ROOT / "docs/clients.md").read_text("utf-8"), "http://127.0.0.1:1/v1", "some-model")
+    assert list(found) == [client.name for client in clients.CLIENTS]
+    for snippet in found.values():
+        assert "http://127.0.0.1:1/v1" in snippet.text
+        assert "some-model" in snippet.text
+        assert "127.0.0.1:8000" not in snippet.text
 
 
 def test_clients_are_chosen_by_name_and_unknown_names_are_refused() -> None:

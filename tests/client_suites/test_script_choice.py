@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "scripts" / "client_suites"))
 
 import script_choice
 from example_value import example_value
+from scripting_proxy import with_script
 
 sys.path.pop(0)
 
@@ -104,6 +105,18 @@ def test_a_script_spells_reasoning_text_and_calls_in_hermes_markup() -> None:
         '<think>\nhm\n</think>\n\nA ]] b<tool_call>\n{"name": "ping", "arguments": {"a": [[1]]}}\n</tool_call>'
     )
     assert script == {"delays_s": [0.005], "parsers": {"tool": "hermes", "reasoning": "qwen3"}, "thinking": True}
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[1]", b'{"x_script": {"pieces": []}}'])
+def test_a_body_that_cannot_have_a_script_or_has_one_goes_on_as_it_is(body: bytes) -> None:
+    assert with_script(body) == body
+
+
+def test_a_chat_request_gets_a_script_and_keeps_all_else() -> None:
+    asked = {"messages": [ASKED], "stream": True}
+    sent = json.loads(with_script(json.dumps(asked).encode()))
+    assert sent.pop("x_script") == script_choice.choose_script(asked)
+    assert sent == asked
 
 
 SCHEMAS: dict[str, dict[str, Any]] = {
