@@ -57,7 +57,6 @@ def written(performance: Performance, *, offers_tools: bool) -> dict[str, Any]:
     parsers = {"tool": TOOL_PARSER} if offers_tools else {}
     if performance.thought is not None:
         parsers["reasoning"] = REASONING_PARSER
-        script["thinking"] = True
     if parsers:
         script["parsers"] = parsers
     if performance.error_after is not None:

@@ -104,7 +104,7 @@ def test_a_script_spells_reasoning_text_and_calls_in_hermes_markup() -> None:
     assert text == (
         '<think>\nhm\n</think>\n\nA ]] b<tool_call>\n{"name": "ping", "arguments": {"a": [[1]]}}\n</tool_call>'
     )
-    assert script == {"delays_s": [0.005], "parsers": {"tool": "hermes", "reasoning": "qwen3"}, "thinking": True}
+    assert script == {"delays_s": [0.005], "parsers": {"tool": "hermes", "reasoning": "qwen3"}}
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[1]", b'{"x_script": {"pieces": []}}'])
