@@ -6,6 +6,7 @@
 # make bench   the benchmarks of docs/performance.md; about fifteen minutes, on a machine that does nothing else
 # make soak    trouble for half an hour, and the accounts afterwards (arguments: make soak ARGS="--minutes 2")
 # make openai-suite   openai-python's own API tests against a server of ours (docs/suites.md)
+# make client-suites   suites and scenarios of seven client libraries (docs/clients.md); ONLY=llm for one
 # make lock    resolve the lock files again
 
 PYTHON ?= python3
@@ -15,8 +16,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 ARGS ?=
 TESTS ?=
 JOBS ?= 2
+ONLY ?=
 
-.PHONY: setup serve test lint format lock clean bench soak openai-suite
+.PHONY: setup serve test lint format lock clean bench soak openai-suite client-suites client-locks
 
 setup: $(VENV)/.ready
 
@@ -70,6 +72,18 @@ soak: setup
 
 openai-suite: setup
 	@$(BIN)/python scripts/openai_suite.py $(ARGS)
+
+client-suites: setup
+	@$(BIN)/python scripts/client_suites $(ONLY)
+
+# The locks of the client suites only; npm's is written without addresses of registries.
+client-locks: setup
+	$(PIP) install --quiet pip-tools
+	for client in requirements/clients/*.in; do \
+		$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-emit-options \
+			--no-emit-index-url --no-emit-find-links -o $${client%.in}.lock $$client || exit 1; \
+	done
+	cd scripts/client_suites/ai_sdk && npm install --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts
 
 lock: setup
 	$(PIP) install --quiet pip-tools

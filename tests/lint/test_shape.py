@@ -63,7 +63,7 @@ def test_nothing_in_the_package_unpickles_or_evaluates() -> None:  # SEC-16 SEC-
         assert not called & {"eval", "exec"}, path
 
 
-LOCKS = sorted((ROOT / "requirements").glob("*.lock"))
+LOCKS = sorted((ROOT / "requirements").rglob("*.lock"))
 PIN = re.compile(r"^(?P<name>[a-z0-9._-]+)==(?P<version>[^ ;]+)(?: ; [^\\]+)? \\$")
 WITHDRAWN = {"litellm"}
 """Packages that have been released with malice, and that nothing here needs."""
