@@ -16,6 +16,7 @@ from tidegate.grammar.llguidance_matcher import LlguidanceMatcher
 from tidegate.grammar.llguidance_tokenizer import make_tokenizer
 from tidegate.grammar.lowering import lower_schema
 from tidegate.grammar.mask_buffer import MaskWords, check_mask_words
+from tidegate.grammar.mask_rows import check_rows
 from tidegate.grammar.matcher import MaskRow, TokenTable
 from tidegate.grammar.pattern_faults import pattern_path
 from tidegate.grammar.refusal import GrammarRefusal, Refused, invalid, too_complex, unsupported
@@ -104,15 +105,6 @@ class LlguidanceCompiler:
             for matcher, entry in zip(matchers, rows, strict=True)
             if isinstance(matcher, LlguidanceMatcher)
         ]
-
-
-def check_rows(rows: Sequence[MaskRow], num_rows: int) -> None:
-    """Raises ValueError when a row lies outside the buffer or is wanted twice."""
-    wanted = [row for entry in rows for row in range(entry.row, entry.row + 1 + len(entry.draft_ids))]
-    if any(not 0 <= row < num_rows for row in wanted):
-        raise ValueError(f"a mask row outside the buffer of {num_rows} rows")
-    if len(set(wanted)) != len(wanted):
-        raise ValueError("two machines want the same mask row")
 
 
 def make_compiler(table: TokenTable) -> LlguidanceCompiler:

@@ -12,11 +12,11 @@ def tag_grammar(spec: StructuralTagSpec, schemas: list[str]) -> str:
     A trigger is a lazy lexeme: text up to its first occurrence, which ends free text whatever else could match.
     Raises Refused for tags and triggers that do not fit together.
     """
-    _check(spec)
+    check_tags(spec)
     lines = ["start: (" + " | ".join(f"triggered_{i}" for i in range(len(spec.triggers))) + ")* FREE"]
     lines.append(r"FREE: /(.|\n)*/")
     for i, trigger in enumerate(spec.triggers):
-        tags = [n for n, tag in enumerate(spec.tags) if _trigger_of(tag, spec.triggers) == i]
+        tags = [n for n, tag in enumerate(spec.tags) if trigger_of(tag, spec.triggers) == i]
         lines.append(f"triggered_{i}: trigger_{i} (" + " | ".join(f"tag_{n}" for n in tags) + ")")
         lines.append(f"trigger_{i}[lazy]: FREE {_literal(trigger)}")
         for n in tags:
@@ -27,7 +27,8 @@ def tag_grammar(spec: StructuralTagSpec, schemas: list[str]) -> str:
     return "\n".join(lines)
 
 
-def _check(spec: StructuralTagSpec) -> None:
+def check_tags(spec: StructuralTagSpec) -> None:
+    """Raises Refused for tags and triggers that do not fit together."""
     if not spec.tags or not spec.triggers:
         raise invalid("structural tags need at least one tag and one trigger")
     if any(not trigger for trigger in spec.triggers) or len(set(spec.triggers)) != len(spec.triggers):
@@ -36,14 +37,15 @@ def _check(spec: StructuralTagSpec) -> None:
         if any(other != trigger and trigger in other for other in spec.triggers):
             raise invalid("no trigger may contain another one: the shorter would always come first")
     for n, tag in enumerate(spec.tags):
-        if _trigger_of(tag, spec.triggers) is None:
+        if trigger_of(tag, spec.triggers) is None:
             raise invalid("a tag begins with one of the triggers", f"/tags/{n}/begin")
-    used = {_trigger_of(tag, spec.triggers) for tag in spec.tags}
+    used = {trigger_of(tag, spec.triggers) for tag in spec.tags}
     if len(used) != len(spec.triggers):
         raise invalid("every trigger begins at least one tag")
 
 
-def _trigger_of(tag: StructuralTag, triggers: tuple[str, ...]) -> int | None:
+def trigger_of(tag: StructuralTag, triggers: tuple[str, ...]) -> int | None:
+    """Returns the number of the trigger that a tag begins with."""
     return next((i for i, trigger in enumerate(triggers) if tag.begin.startswith(trigger)), None)
 
 
