@@ -47,10 +47,10 @@ class Follower:
         self.errors: set[str] = set()
 
     def _step(self, machine: GrammarMatcher, token_id: int | None) -> bool:
-        began = time.perf_counter()
+        began = time.thread_time()
         moved = token_id is None or machine.accept([token_id])
         self._compiler.fill([MaskRow(machine, 0)])
-        elapsed_s = time.perf_counter() - began
+        elapsed_s = time.thread_time() - began
         self.worst_s = max(self.worst_s, elapsed_s)
         self.total_s += elapsed_s
         self.num_steps += 1
@@ -83,9 +83,9 @@ def run_one(backend: str, case: Hostile, max_tokens: int) -> dict[str, Any]:
     compiler = make(table)
     follower = Follower(compiler, table, max_tokens)
     base = peak_mib()
-    began = time.perf_counter()
+    began = time.thread_time()
     grammar = compiler.compile(case.spec)
-    found: dict[str, Any] = {"compile_s": time.perf_counter() - began, "compile_mib": peak_mib() - base}
+    found: dict[str, Any] = {"compile_s": time.thread_time() - began, "compile_mib": peak_mib() - base}
     if isinstance(grammar, GrammarRefusal):
         return found | {"result": f"{grammar.kind.value}: {grammar.message[:60]}", "peak_mib": peak_mib() - base}
     for text in case.texts:

@@ -98,6 +98,10 @@ def _numbered(count: int, value: Callable[[int], Any]) -> dict[str, Any]:
     return {f"k{i}": value(i) for i in range(count)}
 
 
+def _ref(number: int) -> dict[str, Any]:
+    return {"$ref": f"#/$defs/k{number}"}
+
+
 def _nested(depth: int, inner: Any, wrap: Callable[[Any], Any]) -> Any:
     for _ in range(depth):
         inner = wrap(inner)
@@ -142,9 +146,11 @@ _SCHEMAS: dict[str, tuple[Any, tuple[str, ...]]] = {
         ('{"kind": "k77", "v77": [1, {}]}',),
     ),
     "nested unions": (
-        _nested(20, {"type": "string"}, lambda s: {"anyOf": [s, {"type": "array", "items": s}]}) if False else
-        {"$defs": _numbered(40, lambda i: {"anyOf": [{"$ref": f"#/$defs/k{i + 1}"}, {"type": "array", "items": {"$ref": f"#/$defs/k{i + 1}"}}]})
-         | {"k40": {"type": "null"}}, "$ref": "#/$defs/k0"},
+        {
+            "$defs": _numbered(40, lambda i: {"anyOf": [_ref(i + 1), {"type": "array", "items": _ref(i + 1)}]})
+            | {"k40": {"type": "null"}},
+            "$ref": "#/$defs/k0",
+        },
         ("[[[null]]]", "[" * 30),
     ),
     "unions that meet": (
@@ -163,7 +169,7 @@ _SCHEMAS: dict[str, tuple[Any, tuple[str, ...]]] = {
     ),
     "tree of forty children": (_OPEN_TREE, ('{"c0": ' * 100, '{"z": ' * 200)),
     "a chain of references": (
-        {"$defs": _numbered(900, lambda i: {"items": {"$ref": f"#/$defs/k{i + 1}"}}) | {"k900": {}}, "$ref": "#/$defs/k0"},
+        {"$defs": _numbered(900, lambda i: {"items": _ref(i + 1)}) | {"k900": {}}, "$ref": "#/$defs/k0"},
         ("[" * 300,),
     ),
     "multiples of a prime": ({"type": "integer", "multipleOf": 1000003}, ("1000003", "2000006" * 8)),

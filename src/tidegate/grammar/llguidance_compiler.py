@@ -12,6 +12,7 @@ import llguidance
 
 from tidegate.errors import LimitFact
 from tidegate.grammar.json_text import JSON_OPTIONS, MAX_SCHEMA_BYTES, read_schema
+from tidegate.grammar.lark_bounds import check_lark
 from tidegate.grammar.llguidance_matcher import LlguidanceMatcher
 from tidegate.grammar.llguidance_tokenizer import make_tokenizer
 from tidegate.grammar.lowering import lower_schema
@@ -37,11 +38,30 @@ LEXER_FUEL = 200_000
 MAX_LEXER_STATES = 50_000
 """States of one grammar's lexer, 1 to 2 KiB each."""
 
+MAX_STEP_ITEMS = 2_000
+"""Items of the parser that one mask may take, within one row of it `MAX_ROW_ITEMS`: grammars that can read a text in
+many ways reach it. Its error ends the sequence.
+"""
+
+MAX_ROW_ITEMS = 500
+
+STEP_FUEL = 100_000
+"""Work on regular expressions for one mask."""
+
+GRAMMAR_BYTES = 96 * 1024
+BYTES_PER_SOURCE_BYTE = 36
+"""What a compiled grammar costs, fitted over jsonschemabench (`bench/grammar_costs.py`)."""
+
 _HEADER = '%llguidance {"no_forcing": true}\n'
 """Otherwise, where only one text can follow, masks allow one way to cut it, which need not be the model's."""
 
 _LIMITS = llguidance.LLParserLimits(
-    initial_lexer_fuel=LEXER_FUEL, max_lexer_states=MAX_LEXER_STATES, verbose_errors=False
+    initial_lexer_fuel=LEXER_FUEL,
+    max_lexer_states=MAX_LEXER_STATES,
+    max_items_in_row=MAX_ROW_ITEMS,
+    step_max_items=MAX_STEP_ITEMS,
+    step_lexer_fuel=STEP_FUEL,
+    verbose_errors=False,
 )
 _TOO_COMPLEX = ("too large", "too complex", "fuel", "limit", "too many", "exceeded", "too big")
 _NO_VALUE = ("unsatisfiable",)
@@ -60,7 +80,7 @@ class LlguidanceGrammar:
 
     @property
     def num_bytes(self) -> int:
-        return 64 * 1024 + 16 * self._source_bytes
+        return GRAMMAR_BYTES + BYTES_PER_SOURCE_BYTE * self._source_bytes
 
 
 class LlguidanceCompiler:
@@ -124,7 +144,7 @@ def _source(spec: GrammarSpec) -> str:
         case ChoiceSpec(choices):
             return _HEADER + _choice_rule(choices)
         case LarkSpec(grammar):
-            _check_size(grammar)
+            check_lark(grammar)
             return grammar if "%llguidance" in grammar else _HEADER + grammar
         case StructuralTagSpec(tags):
             schemas = [_json_text(lower_schema(read_schema(tag.schema))) for tag in tags]
@@ -143,7 +163,7 @@ def _choice_rule(choices: tuple[str, ...]) -> str:
         "".join(choices).encode()
     except UnicodeEncodeError as error:
         raise invalid("a choice is not text") from error
-    return "start: " + " | ".join(json.dumps(choice, ensure_ascii=False) for choice in choices)
+    return "start: CHOICE\nCHOICE: " + " | ".join(json.dumps(choice, ensure_ascii=False) for choice in choices)
 
 
 def _check_size(text: str) -> None:

@@ -9,14 +9,13 @@ _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9]{0,20}-?[A-Za-z0-9]{1,20})?"
 _PERCENT = f"%{_HEX}{{2}}"
 _PATH = rf"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@]|{_PERCENT})"
 _IPV6_ENDINGS = "|".join(
-    f"(?:{_GROUP}:){{{before}}}" + ("" if before else ":") + (f"(?::{_GROUP}){{1,{7 - before}}}" if before else f"(?:{_GROUP}(?::{_GROUP}){{0,6}})")
-    for before in range(7)
+    f"(?:{_GROUP}:){{{before}}}(?::{_GROUP}){{1,{7 - before}}}" for before in range(1, 7)
 )
 
 FORMAT_PATTERNS = {
     "uuid": f"^{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}$",
     "ipv4": f"^{_IPV4}$",
-    "ipv6": f"^(?:(?:{_GROUP}:){{7}}{_GROUP}|{_IPV6_ENDINGS}|(?:{_GROUP}:){{1,7}}:|::)$",
+    "ipv6": f"^(?:(?:{_GROUP}:){{7}}{_GROUP}|{_IPV6_ENDINGS}|::{_GROUP}(?::{_GROUP}){{0,6}}|(?:{_GROUP}:){{1,7}}:|::)$",
     "email": rf"^{_ATOM}(?:\.{_ATOM}){{0,2}}@{_LABEL}(?:\.{_LABEL}){{1,4}}$",
     "uri": rf"^[A-Za-z][A-Za-z0-9+.\-]*:(?://(?:{_LABEL}(?:\.{_LABEL})*(?::[0-9]{{1,4}})?)?(?:/{_PATH}*)*|{_PATH}+)"
     rf"(?:\?(?:{_PATH}|[/?])*)?(?:#(?:{_PATH}|[/?])*)?$",

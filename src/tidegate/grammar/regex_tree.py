@@ -159,12 +159,17 @@ class _Parser:
             raise invalid("a group of a regular expression that is not closed")
         return node
 
-    def _class(self) -> Ranges:
+    def _class(self, depth: int = 0) -> Ranges:
+        if depth > MAX_REGEX_DEPTH:
+            _refuse("classes nested so deeply")
         is_complement = self._take("^")
         found: list[tuple[int, int]] = []
         while not self._take("]"):
-            if self._peek() == "[" or self._text.startswith(("&&", "--", "~~"), self.position):
+            if self._text.startswith(("&&", "--", "~~", "[:"), self.position):
                 _refuse("operations on classes")
+            if self._take("["):
+                found += self._class(depth + 1)
+                continue
             first = self._class_item()
             is_range = self._peek() == "-" and self._text[self.position + 1 : self.position + 2] not in ("]", "")
             if is_range and len(first) == 1 and first[0][0] == first[0][1]:

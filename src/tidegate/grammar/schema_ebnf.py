@@ -269,6 +269,8 @@ def _constant(value: Any) -> str:
         return _bracketed("{", members, "}")
     if isinstance(value, list):
         return _bracketed("[", [_constant(part) for part in value], "]")
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return f"({literal(str(int(value)))} | {literal(json.dumps(value))})"
     return literal(json.dumps(value, ensure_ascii=False))
 
 
