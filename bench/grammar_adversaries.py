@@ -18,7 +18,6 @@ from typing import Any
 import harness_path  # noqa: F401
 from grammar_vocabulary import longest_match, model_tokenizer, token_table
 from harness.hostile_grammars import Hostile, hostile_grammars
-
 from tidegate.grammar.mask_buffer import MaskWords, allowed_ids, make_mask_words
 from tidegate.grammar.matcher import CompiledGrammar, GrammarCompiler, GrammarMatcher, MaskRow, TokenTable
 from tidegate.grammar.refusal import GrammarRefusal
@@ -131,7 +130,13 @@ def main() -> None:
             found = run_apart(options.backend, name, options.tokens, options.patience)
             cells = [
                 f"{found[key]:.{digits}f}" if key in found else ""
-                for key, digits in (("compile_s", 3), ("compile_mib", 0), ("worst_ms", 1), ("mean_ms", 2), ("peak_mib", 0))
+                for key, digits in (
+                    ("compile_s", 3),
+                    ("compile_mib", 0),
+                    ("worst_ms", 1),
+                    ("mean_ms", 2),
+                    ("peak_mib", 0),
+                )
             ]
             print(f"| {name} | {' | '.join(cells)} | {found['result']} |", flush=True)
 

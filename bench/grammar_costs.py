@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import harness_path  # noqa: F401
 import numpy as np
 import psutil
+
+import harness_path  # noqa: F401
 from grammar_vocabulary import longest_match, model_tokenizer, token_table
 from harness.schema_judge import byte_compiler, spelling
-
 from tidegate.grammar.mask_buffer import MaskWords, make_mask_words
 from tidegate.grammar.matcher import CompiledGrammar, GrammarCompiler, GrammarMatcher, MaskRow, TokenTable
 from tidegate.grammar.refusal import GrammarRefusal

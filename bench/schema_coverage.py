@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import harness_path  # noqa: F401
 import jsonschema_rs
 import numpy as np
 
+import harness_path  # noqa: F401
 from harness.schema_judge import accepts, byte_compiler, random_text
 from tidegate.grammar.mask_buffer import MaskWords
 from tidegate.grammar.matcher import GrammarCompiler

@@ -72,23 +72,32 @@ _LARKS: dict[str, tuple[str, tuple[str, ...]]] = {
         "start: r0\n" + "\n".join(f'r{i}: "a{i}" r{i + 1} | "b{i}"' for i in range(5000)) + '\nr5000: "end"',
         ("a0a1a2a3a4",),
     ),
-    "doubling": ("start: d40\nd0: \"a\"\n" + "\n".join(f"d{i + 1}: d{i} d{i}" for i in range(40)), ("a" * 400,)),
+    "doubling": ('start: d40\nd0: "a"\n' + "\n".join(f"d{i + 1}: d{i} d{i}" for i in range(40)), ("a" * 400,)),
     "doubling of optional": (
-        "start: d20\nd0: \"a\" | \"\"\n" + "\n".join(f"d{i + 1}: d{i} d{i}" for i in range(20)),
+        'start: d20\nd0: "a" | ""\n' + "\n".join(f"d{i + 1}: d{i} d{i}" for i in range(20)),
         ("a" * 400,),
     ),
-    "terminals that double": ("start: T30\nT0: /a|b/\n" + "\n".join(f"T{i + 1}: T{i} T{i}" for i in range(30)), ("ab" * 90,)),
+    "terminals that double": (
+        "start: T30\nT0: /a|b/\n" + "\n".join(f"T{i + 1}: T{i} T{i}" for i in range(30)),
+        ("ab" * 90,),
+    ),
     "many terminals": (
-        "start: (" + " | ".join(f"t{i}" for i in range(800)) + ")*\n"
+        "start: ("
+        + " | ".join(f"t{i}" for i in range(800))
+        + ")*\n"
         + "\n".join(f"t{i}: /[a-z]*{i}[a-z]*/" for i in range(800)),
         ("abc1def2ghi" * 20,),
     ),
-    "many stars in one row": ("start: (" + " | ".join(f"/[a-z]+{chr(97 + i % 26)}{i}/" for i in range(400)) + ")+", ("abcdef" * 40,)),
+    "many stars in one row": (
+        "start: (" + " | ".join(f"/[a-z]+{chr(97 + i % 26)}{i}/" for i in range(400)) + ")+",
+        ("abcdef" * 40,),
+    ),
     "counted rule": ('start: ("a" | "b" "c"){1,100000}', ("abc" * 200,)),
-    "counted rules nested": ("start: a{1,300}\na: b{1,300}\nb: c{1,300}\nc: \"x\" | \"y\"", ("xy" * 200,)),
+    "counted rules nested": ('start: a{1,300}\na: b{1,300}\nb: c{1,300}\nc: "x" | "y"', ("xy" * 200,)),
     "optional rule a hundred thousand times": ('start: ("a"?){100000}', ("a" * 200,)),
     "lookalike terminals": (
-        "start: (A|B|C|D)*\nA: /(x|y)*x(x|y){12}a/\nB: /(x|y)*y(x|y){13}b/\nC: /(x|y)*x(x|y){14}c/\nD: /(x|y)*y(x|y){15}d/",
+        "start: (A|B|C|D)*\nA: /(x|y)*x(x|y){12}a/\nB: /(x|y)*y(x|y){13}b/\n"
+        "C: /(x|y)*x(x|y){14}c/\nD: /(x|y)*y(x|y){15}d/",
         ("xyxxyy" * 60,),
     ),
 }
@@ -115,7 +124,10 @@ _OPEN_TREE: dict[str, Any] = {
 
 _SCHEMAS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "a million items": ({"type": "array", "items": {"type": "integer"}, "minItems": 1000000}, ("[" + "1," * 500,)),
-    "up to a million items": ({"type": "array", "items": {"type": "integer"}, "maxItems": 1000000}, ("[" + "1," * 500,)),
+    "up to a million items": (
+        {"type": "array", "items": {"type": "integer"}, "maxItems": 1000000},
+        ("[" + "1," * 500,),
+    ),
     "a million tuples": (
         {"items": {"items": {"type": "null"}, "minItems": 1000}, "type": "array", "minItems": 1000},
         ("[[null,",),
@@ -154,14 +166,38 @@ _SCHEMAS: dict[str, tuple[Any, tuple[str, ...]]] = {
         ("[[[null]]]", "[" * 30),
     ),
     "unions that meet": (
-        {"allOf": [{"anyOf": [{"properties": {f"p{i}{j}": {"type": "integer"}}, "required": [f"p{i}{j}"]} for j in range(2)]} for i in range(9)]},
+        {
+            "allOf": [
+                {
+                    "anyOf": [
+                        {"properties": {f"p{i}{j}": {"type": "integer"}}, "required": [f"p{i}{j}"]} for j in range(2)
+                    ]
+                }
+                for i in range(9)
+            ]
+        },
         ('{"p00": 1,',),
     ),
     "recursive unions that meet": (
         {
             "$defs": {
-                "a": {"anyOf": [{"properties": {"x": {"$ref": "#/$defs/b"}}}, {"properties": {"y": {"$ref": "#/$defs/a"}}}]},
-                "b": {"allOf": [{"$ref": "#/$defs/a"}, {"anyOf": [{"properties": {"z": {"$ref": "#/$defs/a"}}}, {"properties": {"x": {"$ref": "#/$defs/a"}}}]}]},
+                "a": {
+                    "anyOf": [
+                        {"properties": {"x": {"$ref": "#/$defs/b"}}},
+                        {"properties": {"y": {"$ref": "#/$defs/a"}}},
+                    ]
+                },
+                "b": {
+                    "allOf": [
+                        {"$ref": "#/$defs/a"},
+                        {
+                            "anyOf": [
+                                {"properties": {"z": {"$ref": "#/$defs/a"}}},
+                                {"properties": {"x": {"$ref": "#/$defs/a"}}},
+                            ]
+                        },
+                    ]
+                },
             },
             "$ref": "#/$defs/b",
         },
@@ -173,7 +209,10 @@ _SCHEMAS: dict[str, tuple[Any, tuple[str, ...]]] = {
         ("[" * 300,),
     ),
     "multiples of a prime": ({"type": "integer", "multipleOf": 1000003}, ("1000003", "2000006" * 8)),
-    "multiples of coprime numbers": ({"allOf": [{"type": "integer", "multipleOf": p} for p in (97, 89, 83, 79)]}, ("0", "9" * 40)),
+    "multiples of coprime numbers": (
+        {"allOf": [{"type": "integer", "multipleOf": p} for p in (97, 89, 83, 79)]},
+        ("0", "9" * 40),
+    ),
     "multiples of a small fraction": ({"type": "number", "multipleOf": 0.000123}, ("0.000123", "9" * 40)),
     "bounds of many digits": (
         {"type": "number", "minimum": 1.2345678901234567e-300, "maximum": 9.876543210987654e300},
@@ -183,34 +222,59 @@ _SCHEMAS: dict[str, tuple[Any, tuple[str, ...]]] = {
         {"type": "integer", "multipleOf": 9973, "minimum": 1, "maximum": 10**15},
         ("9973", "1" * 14),
     ),
-    "many patterns on one string": ({"allOf": [{"pattern": f"{c}.*{c}.*{c}"} for c in "abcdefgh"]}, ('"' + "abcdefgh" * 30,)),
+    "many patterns on one string": (
+        {"allOf": [{"pattern": f"{c}.*{c}.*{c}"} for c in "abcdefgh"]},
+        ('"' + "abcdefgh" * 30,),
+    ),
     "a search far from the end": ({"type": "string", "pattern": "a.{40}$"}, ('"' + "a man a plan " * 30,)),
     "patterns that meet formats": (
         {"format": "uri", "allOf": [{"pattern": "a.*b"}, {"pattern": "^.{5,500}$"}, {"maxLength": 400}]},
         ('"http://a.b/' + "a/b" * 60,),
     ),
     "many pattern properties": (
-        {"type": "object", "patternProperties": {f"^x{i}_": {"type": "integer"} for i in range(200)}, "additionalProperties": False},
+        {
+            "type": "object",
+            "patternProperties": {f"^x{i}_": {"type": "integer"} for i in range(200)},
+            "additionalProperties": False,
+        },
         ('{"x1_a": 1, "x199_b": 2}',),
     ),
     "patterns of names beside names": (
-        {"type": "object", "properties": _numbered(300, lambda i: {}), "patternProperties": {"^[a-z]{1,60}[0-9]{1,60}$": {}}},
+        {
+            "type": "object",
+            "properties": _numbered(300, lambda i: {}),
+            "patternProperties": {"^[a-z]{1,60}[0-9]{1,60}$": {}},
+        },
         ('{"kk1": 1,',),
     ),
     "names by pattern": ({"type": "object", "propertyNames": {"pattern": "^(a|b){1,400}$"}}, ('{"abab": {}, "b": 1}',)),
     "not one of many": ({"type": "string", "not": {"enum": [f"a{i * 7919}" for i in range(3000)]}}, ('"a7919', '"a79')),
-    "not one of long ones": ({"type": "string", "not": {"enum": ["ab" * 90 + str(i) for i in range(60)]}}, ('"' + "ab" * 80,)),
+    "not one of long ones": (
+        {"type": "string", "not": {"enum": ["ab" * 90 + str(i) for i in range(60)]}},
+        ('"' + "ab" * 80,),
+    ),
     "one of many objects": (
         {"oneOf": [{"type": "object", "properties": {f"a{i}": {}}, "required": [f"a{i}"]} for i in range(12)]},
         ('{"a1": 1}',),
     ),
     "many dependencies": ({"dependentRequired": {f"a{i}": [f"b{i}"] for i in range(9)}}, ('{"a1": 1, "b1": 2}',)),
     "a count of names": (
-        {"type": "object", "properties": _numbered(14, lambda i: {}), "additionalProperties": False, "minProperties": 7},
+        {
+            "type": "object",
+            "properties": _numbered(14, lambda i: {}),
+            "additionalProperties": False,
+            "minProperties": 7,
+        },
         ('{"k0": 1,',),
     ),
-    "contains in sixteen": ({"type": "array", "maxItems": 16, "contains": {"type": "object", "required": ["a"]}}, ("[1,2,",)),
-    "orders of five": ({"type": "array", "uniqueItems": True, "items": {"enum": ["a", "b", "c", "d", "e"]}}, ('["b","a",',)),
+    "contains in sixteen": (
+        {"type": "array", "maxItems": 16, "contains": {"type": "object", "required": ["a"]}},
+        ("[1,2,",),
+    ),
+    "orders of five": (
+        {"type": "array", "uniqueItems": True, "items": {"enum": ["a", "b", "c", "d", "e"]}},
+        ('["b","a",',),
+    ),
     "deep lists": (_nested(62, {"type": "null"}, lambda s: {"type": "array", "items": s}), ("[" * 62,)),
     "deep objects": (
         _nested(30, {"type": "null"}, lambda s: {"type": "object", "properties": {"a": s}, "required": ["a"]}),
@@ -231,12 +295,16 @@ def hostile_grammars() -> Iterator[tuple[str, Hostile]]:
         yield f"lark: {name}", Hostile(LarkSpec(grammar), texts)
     for name, (schema, texts) in _SCHEMAS.items():
         yield f"schema: {name}", Hostile(JsonSchemaSpec(json.dumps(schema).encode()), texts)
-    yield "choice: twenty thousand", Hostile(ChoiceSpec(tuple(f"choice {i * 7919}" for i in range(15000))), ("choice 79",))
+    yield (
+        "choice: twenty thousand",
+        Hostile(ChoiceSpec(tuple(f"choice {i * 7919}" for i in range(15000))), ("choice 79",)),
+    )
     yield "choice: one letter each", Hostile(ChoiceSpec(tuple(chr(0x4E00 + i) for i in range(20000))), ("漢",))
     yield "choice: nested prefixes", Hostile(ChoiceSpec(tuple("a" * i for i in range(1, 700))), ("a" * 600,))
     tags = tuple(StructuralTag(f"<t{i}>", b'{"type":"object"}', f"</t{i}>") for i in range(300))
     yield "tags: three hundred", Hostile(StructuralTagSpec(tags, ("<t",)), ("text <t77>{}</t77> more " * 8,))
     many = tuple(StructuralTag(f"<{i}>", b"{}", "") for i in range(200))
-    yield "tags: two hundred triggers", Hostile(
-        StructuralTagSpec(many, tuple(f"<{i}>" for i in range(200))), ("a < b <7>{} <199>[] " * 8,)
+    yield (
+        "tags: two hundred triggers",
+        Hostile(StructuralTagSpec(many, tuple(f"<{i}>" for i in range(200))), ("a < b <7>{} <199>[] " * 8,)),
     )

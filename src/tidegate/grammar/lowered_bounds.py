@@ -15,6 +15,9 @@ from tidegate.grammar.refusal import Refused, too_complex
 MAX_RULE_DEPTH = 500
 """Levels of schemas within schemas, references followed. On a stack of 8 MiB, llguidance dies at about 2,000."""
 
+MAX_PROPERTIES = 1_000
+"""Names under one `properties`: a mask may have to look at all that could come next."""
+
 MAX_MULTIPLE = 100_000
 """The least common multiple of what one value must be a multiple of, in units of its last decimal."""
 
@@ -51,6 +54,9 @@ def _levels(rule: Any) -> tuple[int, list[str]]:
         node, depth = waiting.pop()
         if isinstance(node, dict):
             deepest = max(deepest, depth)
+            if isinstance(node.get("properties"), dict) and len(node["properties"]) > MAX_PROPERTIES:
+                limit = LimitFact("schema_properties", MAX_PROPERTIES, len(node["properties"]))
+                raise too_complex("an object lists too many properties", limit)
             if isinstance(node.get("$ref"), str):
                 found[node["$ref"].rpartition("/")[2]] = None
             waiting += [(part, depth + 1) for key, part in node.items() if key not in ("enum", "const")]

@@ -8,9 +8,7 @@ _ATOM = r"[A-Za-z0-9!#$%&'*+/=?\^_`{|}~\-]{1,20}"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9]{0,20}-?[A-Za-z0-9]{1,20})?"
 _PERCENT = f"%{_HEX}{{2}}"
 _PATH = rf"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@]|{_PERCENT})"
-_IPV6_ENDINGS = "|".join(
-    f"(?:{_GROUP}:){{{before}}}(?::{_GROUP}){{1,{7 - before}}}" for before in range(1, 7)
-)
+_IPV6_ENDINGS = "|".join(f"(?:{_GROUP}:){{{before}}}(?::{_GROUP}){{1,{7 - before}}}" for before in range(1, 7))
 
 FORMAT_PATTERNS = {
     "uuid": f"^{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}$",
@@ -23,4 +21,4 @@ FORMAT_PATTERNS = {
     r"(?:T(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S))?"
     r"|T(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S))$",
 }
-"""Lengths that would have to be counted are kept by shorter parts: of e-mail addresses before the sign, and of labels."""
+"""Lengths that would have to be counted are kept by shorter parts: before an e-mail's sign, and in labels."""

@@ -90,7 +90,11 @@ def common_types(one: Any, other: Any) -> list[str]:
     others = set(other if isinstance(other, list) else [other])
     common = some & others
     if "integer" in some | others and "number" in some | others:
-        common |= {"integer"} if ("integer" in some or "number" in some) and ("integer" in others or "number" in others) else set()
+        common |= (
+            {"integer"}
+            if ("integer" in some or "number" in some) and ("integer" in others or "number" in others)
+            else set()
+        )
     return sorted(common - ({"integer"} if "number" in common else set()))
 
 

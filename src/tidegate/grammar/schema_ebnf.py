@@ -159,7 +159,7 @@ class SchemaEbnf:
             return None
         further = self._further(case, list(properties))
         members = [
-            (f"{_constant(name)} ws \":\" ws {value}", name in required)
+            (f'{_constant(name)} ws ":" ws {value}', name in required)
             for name, value in written.items()
             if value is not None
         ]
