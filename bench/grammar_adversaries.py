@@ -91,7 +91,7 @@ def run_one(backend: str, case: Hostile, max_tokens: int) -> dict[str, Any]:
         follower.follow(grammar, text)
     for seed in range(_SEEDS):
         follower.wander(grammar, seed)
-    result = "compiled" + (f", stopped: {sorted(follower.errors)[0][:50]}" if follower.errors else "")
+    result = "compiled" + (f", stopped: {min(follower.errors)[:50]}" if follower.errors else "")
     return found | {
         "result": result,
         "worst_ms": 1000 * follower.worst_s,

@@ -72,7 +72,7 @@ def test_integers_within_bounds_are_those_and_no_others(bounds: tuple[int | None
 
 
 @pytest.mark.parametrize("keyword", ["minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"])
-@pytest.mark.parametrize("bound", [0, 1, -1, 2.5, -2.5, 0.05, 10.09, -0.909])
+@pytest.mark.parametrize("bound", [0, 1, -1, 2.5, -2.5, 10.09])
 def test_numbers_with_a_bound_are_those_and_no_others(keyword: str, bound: float) -> None:
     schema = {"type": "number", keyword: bound}
     grammar = compile_schema(schema)

@@ -1,7 +1,8 @@
 """Regular expressions as trees, for backends that have none of their own that could be trusted.
 
 Read is what Rust's and ECMA-262's syntax have in common, as `ecma_pattern.py` writes it. `\\d`, `\\w` and `\\s` are
-those of ASCII. Whatever is not known here is refused: look-around, back references, word borders, flags, classes by property.
+those of ASCII. Whatever is not known here is refused: look-around, back references, word borders, flags, classes by
+property.
 """
 
 from dataclasses import dataclass

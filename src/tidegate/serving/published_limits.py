@@ -15,7 +15,10 @@ from tidegate.contract.error_table import ERROR_TABLE
 from tidegate.contract.json_size import MAX_ELEMENTS, MAX_MEMBERS
 from tidegate.contract.self_description import DescribedLimit, LimitScope, LimitUnit
 from tidegate.grammar.json_text import MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, MAX_SCHEMA_NODES
+from tidegate.grammar.lark_bounds import MAX_LARK_DEPTH, MAX_LARK_RULES
+from tidegate.grammar.lowered_bounds import MAX_MULTIPLE, MAX_PROPERTIES, MAX_RULE_DEPTH
 from tidegate.grammar.lowering import MAX_COMBINATIONS
+from tidegate.grammar.schema_ebnf import MAX_COUNTED
 from tidegate.inference.model_info import ModelInfo
 from tidegate.lifecycle.principal import Quotas
 from tidegate.serving.prompt_rules import MAX_TOKENIZE_CHARACTERS
@@ -92,6 +95,13 @@ PUBLISHED_LIMITS: dict[str, PublishedLimit] = {
     "schema_depth": PublishedLimit(_fixed(MAX_SCHEMA_DEPTH), "depth", reason=NO_CONSTRAINTS),
     "schema_nodes": PublishedLimit(_fixed(MAX_SCHEMA_NODES), "count", reason=NO_CONSTRAINTS),
     "schema_combinations": PublishedLimit(_fixed(MAX_COMBINATIONS), "count", reason=NO_CONSTRAINTS),
+    "schema_rule_depth": PublishedLimit(_fixed(MAX_RULE_DEPTH), "depth", reason=NO_CONSTRAINTS),
+    "schema_properties": PublishedLimit(_fixed(MAX_PROPERTIES), "count", reason=NO_CONSTRAINTS),
+    "schema_multiple": PublishedLimit(_fixed(MAX_MULTIPLE), "count", reason=NO_CONSTRAINTS),
+    "schema_count": PublishedLimit(_fixed(MAX_COUNTED), "count", reason=NO_CONSTRAINTS),
+    "grammar_rules": PublishedLimit(_fixed(MAX_LARK_RULES), "count", reason=NO_CONSTRAINTS),
+    "grammar_depth": PublishedLimit(_fixed(MAX_LARK_DEPTH), "depth", reason=NO_CONSTRAINTS),
+    "grammar_bytes": PublishedLimit(_fixed(256 * 1024), "bytes", reason=NO_CONSTRAINTS),
     "grammar_compile_ms": PublishedLimit(_fixed(2000), "milliseconds", reason=NO_CONSTRAINTS),
     "template_ms": PublishedLimit(_of_facts("template_ms"), "milliseconds", errors.InvalidTemplateInput),
     "template_bytes": PublishedLimit(_of_facts("template_bytes"), "bytes", errors.InvalidTemplateInput),
