@@ -58,4 +58,6 @@ def test_both_addresses_are_told() -> None:
     first = ready_text(settings, loaded, "http://h:1", "http://h:2").splitlines()[0]
     assert "http://h:1" in first
     assert "http://h:2" in first
-    assert starting_text(settings, loaded) == "tidegate: starting the simulated engine"
+    first = starting_text(settings, loaded).splitlines()
+    assert first[0] == "tidegate: starting the simulated engine"
+    assert [line.split(" (")[0] for line in first[1:]] == ["tidegate: tool calls: none", "tidegate: reasoning: none"]

@@ -80,6 +80,7 @@ class Scheduler:
             num_blocks=caps.num_blocks, block_tokens=caps.block_tokens, max_sequences=caps.max_sequences
         )
         self._outbox = Outbox()
+        self._chooser = chooser
         self.roster = Roster(self._kv, chooser)
         self.num_prefill_tokens = 0
         self.num_decode_tokens = 0
@@ -117,7 +118,7 @@ class Scheduler:
 
     def next_wake_at(self, now: float) -> float | None:
         """Returns when a step has something to do: `now`, a later instant, or None for not before a command."""
-        if self._outbox or self._kv.has_moves:
+        if self._outbox or self._kv.has_moves or self.roster.has_new_grammar:
             return now
         wakes = [max(now, sequence.not_before) for sequence in self.roster.active if not sequence.is_held]
         if min(wakes, default=None) == now or self._can_admit(now):
@@ -130,6 +131,7 @@ class Scheduler:
     def schedule(self, now: float) -> ScheduledStep:
         """Plans one step at instant `now`. Its memory is taken; carry it out and `commit` it before the next."""
         step = ScheduledStep()
+        self.roster.take_grammars()
         self._grow_running(now)
         self._admit_waiting(now)
         self._plan_tokens(step, now)
@@ -150,7 +152,21 @@ class Scheduler:
             self._take_tokens(sequence, choice, now)
         for sequence in step.spent:
             self._end(sequence, EngineFinish.LENGTH)
+        self._await_grammars()
         return self._outbox.take()
+
+    def _await_grammars(self) -> None:
+        """Holds the sequences that lack only their last token's logits, and could not choose by them yet."""
+        for sequence in self.roster.active:
+            if not sequence.awaits_grammar and self._num_feedable(sequence) == 0:
+                self.roster.await_grammar(sequence)
+
+    def _num_feedable(self, sequence: Sequence) -> int:
+        """Returns how many of its pending tokens a step may feed: the last one only when a token can be chosen."""
+        num_pending = sequence.num_pending
+        if not sequence.has_grammar_on_its_way or self._chooser.is_ready(sequence.key):
+            return num_pending
+        return num_pending - 1 if self._max_generated(sequence) else num_pending
 
     # Memory
 
@@ -216,6 +232,7 @@ class Scheduler:
     # Tokens
 
     def _plan_tokens(self, step: ScheduledStep, now: float) -> None:
+        self._await_grammars()
         budget = StepBudget(self._caps.max_sequences, self._caps.max_step_tokens, self._limits.max_scored_rows)
         due = [sequence for sequence in self.roster.active if sequence.is_due(now)]
         running = [sequence for sequence in due if sequence.status is SequenceStatus.RUNNING]
@@ -226,10 +243,10 @@ class Scheduler:
                 budget.take(1)
         for index, sequence in enumerate(several):
             num_behind = len(several) - index - 1
-            self._feed_slice(step, budget, sequence, min(sequence.num_pending, budget.num_tokens - num_behind))
+            self._feed_slice(step, budget, sequence, min(self._num_feedable(sequence), budget.num_tokens - num_behind))
         num_tokens = min(budget.num_tokens, self._limits.max_prefill_tokens) if running else budget.num_tokens
         prefilling = [sequence for sequence in due if sequence.status is SequenceStatus.PREFILLING]
-        shares = share_tokens([sequence.num_pending for sequence in prefilling], num_tokens)
+        shares = share_tokens([self._num_feedable(sequence) for sequence in prefilling], num_tokens)
         for sequence, share in zip(prefilling, shares, strict=True):
             if sequence.is_scoring:
                 share = min(share, budget.num_scored_rows)
@@ -318,7 +335,11 @@ class Scheduler:
             self.num_output_tokens += len(token_ids)
             logprobs = None if chosen.logprobs is None else chosen.logprobs[: verdict.num_kept]
             self._outbox.add_tokens(sequence, token_ids, logprobs)
-        if verdict.finish is not None:
+        is_complete = chosen.finish is EngineFinish.GRAMMAR_COMPLETE and verdict.num_kept == len(chosen.token_ids)
+        if verdict.finish is EngineFinish.LENGTH and is_complete:
+            # Nothing could have followed, so nothing was cut off.
+            self._end(sequence, EngineFinish.GRAMMAR_COMPLETE)
+        elif verdict.finish is not None:
             self._end(sequence, verdict.finish, stop_token=verdict.stop_token)
         elif chosen.finish is not None:
             self._end(sequence, chosen.finish, error=chosen.error)

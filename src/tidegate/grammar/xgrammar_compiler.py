@@ -24,6 +24,7 @@ from tidegate.grammar.regex_ebnf import regex_ebnf
 from tidegate.grammar.schema_ebnf import SchemaEbnf
 from tidegate.grammar.tag_grammar import check_tags, trigger_of
 from tidegate.grammar.xgrammar_matcher import TokenRules, XgrammarMatcher
+from tidegate.inference.grammar_parts import CompositeSpec
 from tidegate.inference.grammar_spec import (
     ChoiceSpec,
     GrammarSpec,
@@ -134,6 +135,8 @@ def _ebnf(spec: GrammarSpec) -> str:
             raise unsupported("Lark grammars are not read by xgrammar; set grammar.backend to llguidance")
         case StructuralTagSpec():
             return _tags(spec)
+        case CompositeSpec():
+            raise unsupported("composed grammars (forced tool calls) are not written for xgrammar")
 
 
 def _written(writer: SchemaEbnf, schema: bytes) -> str:
@@ -157,7 +160,7 @@ def _tags(spec: StructuralTagSpec) -> str:
     for i, trigger in enumerate(spec.triggers):
         options = []
         for tag in spec.tags:
-            if trigger_of(tag, spec.triggers) == i:
+            if trigger_of(tag, spec.triggers) == trigger:
                 _check_text(tag.begin + tag.end)
                 value = _written(writer, tag.schema)
                 options.append(f"{literal(tag.begin[len(trigger) :])} {value} {literal(tag.end)}")

@@ -47,7 +47,8 @@ ENGINE: tuple[Metric, ...] = (
     _metric("poison_refusals", _COUNTER, "Requests refused because engines died with them again and again."),
     _metric("requests_running", _GAUGE, "Sequences in the engine's batch; each choice of a request is one."),
     _metric("requests_waiting", _GAUGE, "Sequences that wait in the engine."),
-    _metric("requests_held", _GAUGE, "Sequences not scheduled because their reader is behind."),
+    _metric("requests_constrained", _GAUGE, "Sequences in the engine that have a grammar."),
+    _metric("requests_held", _GAUGE, "Sequences not scheduled: their reader is behind, or their grammar compiles."),
     _metric("kv_blocks", _GAUGE, "KV cache blocks by state: free, cached, used.", "state"),
     _metric("kv_cache_usage_ratio", _GAUGE, "Used KV cache blocks as a share of all, 0 to 1."),
     _metric("prefix_cache_queries", _COUNTER, "Prompt tokens looked up in the prefix cache."),
@@ -63,6 +64,12 @@ ENGINE: tuple[Metric, ...] = (
     _metric("engine_prefill_step_seconds", _COUNTER, "Time spent in steps that carried prompt tokens."),
     _metric("engine_decode_steps", _COUNTER, "Steps of decode rows only."),
     _metric("engine_decode_step_seconds", _COUNTER, "Time spent in steps of decode rows only."),
+    _metric("engine_grammar_compiles", _COUNTER, "Grammars that the engine compiled, or refused to."),
+    _metric("engine_grammar_compile_seconds", _COUNTER, "Time spent compiling them, beside the steps."),
+    _metric("engine_grammar_compile_failures", _COUNTER, "Grammars that the engine refused to compile."),
+    _metric("engine_grammar_cache_hits", _COUNTER, "Grammars that the engine had compiled already, or was compiling."),
+    _metric("engine_grammar_masks", _COUNTER, "Masks that the engine wrote, one for each token of a constrained row."),
+    _metric("engine_grammar_mask_seconds", _COUNTER, "Time spent in steps writing masks."),
 )
 
 ADMISSION: tuple[Metric, ...] = (
@@ -124,6 +131,22 @@ IDEMPOTENCY: tuple[Metric, ...] = (
     ),
 )
 
+GRAMMARS: tuple[Metric, ...] = (
+    _metric(
+        "grammar_checks",
+        _COUNTER,
+        "Looks at constraints before admission, by kind: hit, joined, compiled, refused, timeout.",
+        "kind",
+        "outcome",
+    ),
+    _metric("grammar_compile_seconds", _HISTOGRAM, "Time of one compilation in the server."),
+    _metric("grammar_cache_entries", _GAUGE, "Verdicts on constraints that are kept."),
+    _metric("grammar_cache_bytes", _GAUGE, "About how much memory they hold."),
+    _metric("grammar_cache_evictions", _COUNTER, "Verdicts forgotten to make room."),
+    _metric("grammar_compiles_pending", _GAUGE, "Compilations that wait for a thread or run."),
+    _metric("grammar_compiles_overdue", _GAUGE, "Compilations that run beyond their limit."),
+)
+
 PROCESS: tuple[Metric, ...] = (
     _metric("event_loop_tasks", _GAUGE, "Tasks of the server's event loop."),
     _metric("event_loop_lag_seconds", _HISTOGRAM, "How late a timer of the server's event loop fires."),
@@ -131,4 +154,4 @@ PROCESS: tuple[Metric, ...] = (
 
 BUILD = _metric("build", Kind.INFO, "Version of the server and of its Python.", "version", "python")
 
-CATALOG: tuple[Metric, ...] = (*ENGINE, *ADMISSION, *REQUESTS, *LEDGER, *IDEMPOTENCY, *PROCESS, BUILD)
+CATALOG: tuple[Metric, ...] = (*ENGINE, *ADMISSION, *REQUESTS, *LEDGER, *IDEMPOTENCY, *GRAMMARS, *PROCESS, BUILD)
