@@ -290,7 +290,7 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
 REASONS = {
     "grammar/llguidance_compiler.py MAX_LEXER_STATES": "handed to the library, which fails the machine",
     "grammar/llguidance_compiler.py STEP_FUEL": "handed to the library, which fails the machine",
-    "grammar/xgrammar_compiler.py MAX_EBNF_BYTES": "compared before the library is called; xgrammar is an extra",
+    "grammar/schema_ebnf.py MAX_EBNF_BYTES": "compared before the library is called; xgrammar is an extra",
     "grammar/schema_ebnf.py MAX_COUNTED": "compared before anything is written; xgrammar is an extra",
     "grammar/schema_cases.py MAX_CASES": "compared before cases are multiplied; xgrammar is an extra",
     "grammar/regex_tree.py MAX_REGEX_DEPTH": "compared at each group; xgrammar is an extra",

@@ -20,6 +20,9 @@ from tidegate.grammar.regex_ebnf import pattern_ebnf
 from tidegate.grammar.schema_cases import OBJECT_KEYWORDS, common_types, flat_cases
 from tidegate.grammar.schema_support import TYPES
 
+MAX_EBNF_BYTES = 256 * 1024
+"""A grammar as it is written for xgrammar, whose time to compile grows with it."""
+
 MAX_COUNTED = 10_000
 """Items, characters or properties that a bound may count."""
 

@@ -21,7 +21,7 @@ from tidegate.grammar.mask_rows import check_rows
 from tidegate.grammar.matcher import MaskRow, TokenTable
 from tidegate.grammar.refusal import GrammarRefusal, Refused, invalid, too_complex, unsupported
 from tidegate.grammar.regex_ebnf import regex_ebnf
-from tidegate.grammar.schema_ebnf import SchemaEbnf
+from tidegate.grammar.schema_ebnf import MAX_EBNF_BYTES, SchemaEbnf
 from tidegate.grammar.tag_grammar import check_tags, trigger_of
 from tidegate.grammar.xgrammar_matcher import TokenRules, XgrammarMatcher
 from tidegate.inference.grammar_parts import CompositeSpec
@@ -34,9 +34,6 @@ from tidegate.inference.grammar_spec import (
     RegexSpec,
     StructuralTagSpec,
 )
-
-MAX_EBNF_BYTES = 256 * 1024
-"""A grammar as it is written for xgrammar, whose time to compile grows with it."""
 
 
 class XgrammarGrammar:

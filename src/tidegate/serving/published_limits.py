@@ -18,7 +18,7 @@ from tidegate.grammar.json_text import MAX_SCHEMA_NODES
 from tidegate.grammar.lark_bounds import MAX_LARK_DEPTH, MAX_LARK_RULES
 from tidegate.grammar.lowered_bounds import MAX_MULTIPLE, MAX_PROPERTIES, MAX_RULE_DEPTH
 from tidegate.grammar.lowering import MAX_COMBINATIONS
-from tidegate.grammar.schema_ebnf import MAX_COUNTED
+from tidegate.grammar.schema_ebnf import MAX_COUNTED, MAX_EBNF_BYTES
 from tidegate.inference.model_info import ModelInfo
 from tidegate.lifecycle.principal import Quotas
 from tidegate.serving.prompt_rules import MAX_TOKENIZE_CHARACTERS
@@ -112,7 +112,7 @@ PUBLISHED_LIMITS: dict[str, PublishedLimit] = {
     "schema_count": _of_grammars(_fixed(MAX_COUNTED), "count"),
     "grammar_rules": _of_grammars(_fixed(MAX_LARK_RULES), "count"),
     "grammar_depth": _of_grammars(_fixed(MAX_LARK_DEPTH), "depth"),
-    "grammar_bytes": _of_grammars(_fixed(256 * 1024), "bytes"),
+    "grammar_bytes": _of_grammars(_fixed(MAX_EBNF_BYTES), "bytes"),
     "grammar_compile_ms": _of_grammars(_of_facts("grammar_compile_ms"), "milliseconds"),
     "template_ms": PublishedLimit(_of_facts("template_ms"), "milliseconds", errors.InvalidTemplateInput),
     "template_bytes": PublishedLimit(_of_facts("template_bytes"), "bytes", errors.InvalidTemplateInput),
