@@ -1,6 +1,6 @@
 """How many schemas are enforced, family by family, and whether the machines keep what the schemas say.
 
-python bench/schema_coverage.py --bench sample.jsonl --suite draft2020-12.json [--texts 3]
+python bench/schema_coverage.py --bench sample.jsonl --suite draft2020-12.json [--texts 3] [--backend llguidance]
 
 `sample.jsonl` is jsonschemabench, a schema with its instances a line; `draft2020-12.json` the official suite, path to
 groups. "kept" counts instances: valid ones that the machine accepts, invalid ones that it does not. "texts" are written
@@ -9,7 +9,6 @@ by the machine at random and checked with a validator. Compile times are for a v
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,16 +18,25 @@ from typing import Any
 import jsonschema_rs
 import numpy as np
 
-sys.path.append(str(Path(__file__).parents[1] / "tests"))
-
+import harness_path  # noqa: F401
 from harness.schema_judge import accepts, byte_compiler, random_text
+from tidegate.grammar.mask_buffer import MaskWords
+from tidegate.grammar.matcher import GrammarCompiler
 from tidegate.grammar.refusal import GrammarRefusal
+from tidegate.grammar.registry import DEFAULT_BACKEND
 from tidegate.inference.grammar_spec import JsonSchemaSpec
 
 HARD = ("Synthesized", "Handwritten")
 """Families made to be hard; schemas of the others come from practice."""
 
-COMPILER, WORDS = byte_compiler()
+
+@dataclass
+class Judge:
+    """One backend, on a vocabulary of bytes."""
+
+    compiler: GrammarCompiler
+    words: MaskWords
+    num_texts: int
 
 
 @dataclass
@@ -61,12 +69,12 @@ def read_rows(bench: Path | None, suite: Path | None) -> Iterator[tuple[str, Any
             yield name, group["schema"], group["tests"]
 
 
-def judge(tally: Tally, schema: Any, tests: list[Any], num_texts: int) -> float:
+def judge_schema(judge: Judge, tally: Tally, schema: Any, tests: list[Any]) -> float:
     """Counts one schema; returns the seconds of its compile."""
     tally.schemas += 1
     source = JsonSchemaSpec(json.dumps(schema).encode())
     began = time.perf_counter()
-    grammar = COMPILER.compile(source)
+    grammar = judge.compiler.compile(source)
     elapsed_s = time.perf_counter() - began
     if isinstance(grammar, GrammarRefusal):
         reason = grammar.message.partition(":")[0]
@@ -80,8 +88,8 @@ def judge(tally: Tally, schema: Any, tests: list[Any], num_texts: int) -> float:
         tally.invalid += not test["valid"]
         tally.invalid_kept += not test["valid"] and is_right
     validator = jsonschema_rs.validator_for(schema, validate_formats=True)
-    for seed in range(num_texts):
-        text = random_text(COMPILER, WORDS, grammar, seed)
+    for seed in range(judge.num_texts):
+        text = random_text(judge.compiler, judge.words, grammar, seed)
         if text is not None and "Infinity" not in json.dumps(json.loads(text)):
             tally.texts += 1
             tally.texts_kept += validator.is_valid(json.loads(text))
@@ -93,11 +101,13 @@ def main() -> None:
     parser.add_argument("--bench", type=Path)
     parser.add_argument("--suite", type=Path)
     parser.add_argument("--texts", type=int, default=3)
+    parser.add_argument("--backend", default=DEFAULT_BACKEND)
     options = parser.parse_args()
+    judge = Judge(*byte_compiler(options.backend), options.texts)
     tallies: dict[str, Tally] = {}
     times = []
     for family, schema, tests in read_rows(options.bench, options.suite):
-        times.append(judge(tallies.setdefault(family, Tally()), schema, tests, options.texts))
+        times.append(judge_schema(judge, tallies.setdefault(family, Tally()), schema, tests))
     print("| family | schemas | enforced | | valid kept | invalid kept | texts kept |")
     print("|---|---|---|---|---|---|---|")
     for family, tally in tallies.items():

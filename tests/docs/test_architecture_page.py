@@ -88,7 +88,8 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 def test_every_dependency_has_its_reason() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    lines = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    extras = project["optional-dependencies"].values()
+    lines = [*project["dependencies"], *(line for extra in extras for line in extra)]
     names = {re.split(r"[ <>=;\[]", line)[0] for line in lines}
     table = (ROOT / "docs" / "decisions.md").read_text("utf-8").partition("## Processes")[0]
     assert names == set(re.findall(r"`([a-z0-9-]+)`", " ".join(re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE))))

@@ -1,5 +1,7 @@
 """The shipped checker on every backend, and what a batch of masks costs no other row."""
 
+import sys
+
 import pytest
 
 from tidegate.grammar.llguidance_compiler import make_compiler
@@ -12,8 +14,10 @@ from tidegate.inference.grammar_spec import ChoiceSpec, JsonObjectSpec, LarkSpec
 from tidegate.testing.check_matcher import check_matcher
 
 
-@pytest.mark.parametrize("name", ["llguidance"])
+@pytest.mark.parametrize("name", ["llguidance", "xgrammar"])
 def test_a_backend_keeps_the_rules_of_the_port(name: str) -> None:
+    if name == "xgrammar":
+        pytest.importorskip("xgrammar", reason="the extra tidegate[xgrammar] is not installed")
     make = find_backend(name)
     assert make is not None
     check_matcher(make)
@@ -21,7 +25,16 @@ def test_a_backend_keeps_the_rules_of_the_port(name: str) -> None:
 
 def test_a_backend_is_found_by_name_or_the_message_says_what_there_is() -> None:
     assert find_backend("none") is None
-    with pytest.raises(UnknownBackend, match="no grammar backend is called xgrammar; there are llguidance, none"):
+    with pytest.raises(
+        UnknownBackend, match="no grammar backend is called other; there are llguidance, none, xgrammar"
+    ):
+        find_backend("other")
+
+
+def test_a_backend_that_is_not_installed_says_which_extra_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xgrammar", None)
+    monkeypatch.delitem(sys.modules, "tidegate.grammar.xgrammar_compiler", raising=False)
+    with pytest.raises(UnknownBackend, match=r"pip install 'tidegate\[xgrammar\]'"):
         find_backend("xgrammar")
 
 

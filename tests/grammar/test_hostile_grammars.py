@@ -9,6 +9,8 @@ import pytest
 
 from harness.schema_judge import EOS, accepts_text, byte_compiler
 from tidegate.grammar.json_text import MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, MAX_SCHEMA_NODES, MAX_WHITESPACE, write_json
+from tidegate.grammar.lark_bounds import MAX_LARK_DEPTH, MAX_LARK_RULES
+from tidegate.grammar.lowered_bounds import MAX_MULTIPLE, MAX_PROPERTIES, MAX_RULE_DEPTH
 from tidegate.grammar.lowering import MAX_COMBINATIONS
 from tidegate.grammar.matcher import MaskRow
 from tidegate.grammar.refusal import GrammarRefusal, RefusalKind
@@ -154,3 +156,79 @@ def test_json_is_written_as_the_machines_accept_it() -> None:
     assert (
         grammar.make_matcher().legal_prefix([*write_json(value).encode(), EOS]) == len(write_json(value).encode()) + 1
     )
+
+
+CHAINS: dict[str, Any] = {
+    "items": lambda after: {"items": after},
+    "properties": lambda after: {"properties": {"a": after}},
+    "unions": lambda after: {"anyOf": [{"type": "null"}, after]},
+}
+
+
+@pytest.mark.parametrize("kind", CHAINS)
+def test_references_that_lead_too_deep_are_refused_before_they_end_the_process(kind: str) -> None:
+    definitions = {f"d{i}": CHAINS[kind]({"$ref": f"#/$defs/d{i + 1}"}) for i in range(2000)}
+    refusal = compile_schema({"$ref": "#/$defs/d0", "$defs": {**definitions, "d2000": {"type": "null"}}})
+    assert isinstance(refusal, GrammarRefusal)
+    assert refusal.limit is not None
+    assert (refusal.limit.name, refusal.limit.value) == ("schema_rule_depth", MAX_RULE_DEPTH)
+
+
+def test_rules_in_a_circle_count_together() -> None:
+    around: dict[str, Any] = {f"d{i}": {"items": {"$ref": f"#/$defs/d{(i + 1) % 400}"}} for i in range(400)}
+    refusal = compile_schema({"$ref": "#/$defs/d7", "$defs": around})
+    assert isinstance(refusal, GrammarRefusal)
+    assert refusal.limit is not None
+    assert refusal.limit.name == "schema_rule_depth"
+    wide = {f"d{i}": {"items": {"type": "null"}} for i in range(400)}
+    flat = {"anyOf": [{"$ref": f"#/$defs/d{i}"} for i in range(400)], "$defs": wide}
+    assert not isinstance(compile_schema(flat), GrammarRefusal)
+
+
+def test_long_chains_and_deep_brackets_of_lark_are_refused_before_they_end_the_process() -> None:
+    chain = "start: r0\n" + "\n".join(f'r{i}: "a" r{i + 1} | "b"' for i in range(5000)) + '\nr5000: "c"'
+    inside = json.dumps({"$defs": {f"d{i}": {"items": {"$ref": f"#/$defs/d{i + 1}"}} for i in range(3000)}})
+    deep = "start: " + "(" * 3000 + '"a"' + ")?" * 3000
+    found = [COMPILER.compile(LarkSpec(text)) for text in (chain, f"start: %json {inside}", deep)]
+    assert [refusal.limit.name for refusal in found if isinstance(refusal, GrammarRefusal) and refusal.limit] == [
+        "grammar_rules",
+        "grammar_rules",
+        "grammar_depth",
+    ]
+    quoted = COMPILER.compile(LarkSpec("start: " + " | ".join(f'"{"(" * 100}{i}:"' for i in range(50))))
+    assert not isinstance(quoted, GrammarRefusal)
+    assert MAX_LARK_RULES < 2400
+    assert MAX_LARK_DEPTH < 3000
+
+
+@pytest.mark.parametrize("multiples", [[1000003], [97, 89, 83, 79], [0.123456789]], ids=str)
+def test_multiples_with_too_many_remainders_are_refused(multiples: list[float]) -> None:
+    refusal = compile_schema({"type": "number", "allOf": [{"multipleOf": value} for value in multiples]})
+    assert isinstance(refusal, GrammarRefusal)
+    assert refusal.limit is not None
+    assert (refusal.limit.name, refusal.limit.value) == ("schema_multiple", MAX_MULTIPLE)
+
+
+def test_objects_of_too_many_properties_are_refused() -> None:
+    refusal = compile_schema({"properties": {f"k{i}": {} for i in range(MAX_PROPERTIES + 1)}})
+    assert isinstance(refusal, GrammarRefusal)
+    assert refusal.limit is not None
+    assert (refusal.limit.name, refusal.limit.value) == ("schema_properties", MAX_PROPERTIES)
+
+
+AMBIGUOUS = ['start: s\ns: s s | "a"', 'start: s\ns: s s s | s s | "a" | ""', "start: x\nx: " + "y? " * 60 + '\ny: "a"']
+
+
+@pytest.mark.parametrize("grammar", AMBIGUOUS)
+def test_a_grammar_that_reads_a_text_in_ever_more_ways_ends_in_an_error_and_not_in_a_hang(grammar: str) -> None:
+    compiled = COMPILER.compile(LarkSpec(grammar))
+    assert not isinstance(compiled, GrammarRefusal)
+    machine = compiled.make_matcher()
+    for _ in range(2000):
+        COMPILER.fill([MaskRow(machine, 0)])
+        if not machine.accept([ord("a")]):
+            break
+    assert not machine.accept([ord("a")])
+    assert machine.error is not None
+    COMPILER.fill([MaskRow(machine, 0)])
+    assert not WORDS[0].any()

@@ -13,6 +13,19 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
         "too_many_combinations_are_refused": ("grammar/lowering.py MAX_COMBINATIONS",),
         "circles_of_references_end_in_a_refusal": ("grammar/disjoint.py MAX_PROOF_STEPS",),
         "a_pattern_that_explodes_is_refused_or_works_within_its_limits": ("grammar/llguidance_compiler.py LEXER_FUEL",),
+        "references_that_lead_too_deep_are_refused_before_they_end_the_process": (
+            "grammar/lowered_bounds.py MAX_RULE_DEPTH",
+        ),
+        "objects_of_too_many_properties_are_refused": ("grammar/lowered_bounds.py MAX_PROPERTIES",),
+        "multiples_with_too_many_remainders_are_refused": ("grammar/lowered_bounds.py MAX_MULTIPLE",),
+        "long_chains_and_deep_brackets_of_lark_are_refused_before_they_end_the_process": (
+            "grammar/lark_bounds.py MAX_LARK_RULES",
+            "grammar/lark_bounds.py MAX_LARK_DEPTH",
+        ),
+        "a_grammar_that_reads_a_text_in_ever_more_ways_ends_in_an_error_and_not_in_a_hang": (
+            "grammar/llguidance_compiler.py MAX_STEP_ITEMS",
+            "grammar/llguidance_compiler.py MAX_ROW_ITEMS",
+        ),
         "white_space_between_tokens_ends": ("grammar/json_text.py MAX_WHITESPACE",),
     },
     "engine_process/test_compile_pool.py": {
@@ -283,6 +296,11 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
 
 REASONS = {
     "grammar/llguidance_compiler.py MAX_LEXER_STATES": "handed to the library, which fails the machine",
+    "grammar/llguidance_compiler.py STEP_FUEL": "handed to the library, which fails the machine",
+    "grammar/schema_ebnf.py MAX_EBNF_BYTES": "compared before the library is called; xgrammar is an extra",
+    "grammar/schema_ebnf.py MAX_COUNTED": "compared before anything is written; xgrammar is an extra",
+    "grammar/schema_cases.py MAX_CASES": "compared before cases are multiplied; xgrammar is an extra",
+    "grammar/regex_tree.py MAX_REGEX_DEPTH": "compared at each group; xgrammar is an extra",
     "serving/answer_recorder.py INLINE_BYTES": "a choice between two ways of the same work; nothing is held",
     "stores/sqlite_ledger.py UPKEEP_S": "a time between two looks; nothing is held",
     "stores/ledger_file.py CHECKED_BYTES": "a choice of how much is read at the start; nothing is held",

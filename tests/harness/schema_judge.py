@@ -11,9 +11,9 @@ from itertools import permutations
 from typing import Any
 
 from tidegate.grammar.json_text import write_json
-from tidegate.grammar.llguidance_compiler import LlguidanceCompiler
 from tidegate.grammar.mask_buffer import MaskWords, allowed_ids, make_mask_words
-from tidegate.grammar.matcher import CompiledGrammar, GrammarMatcher, MaskRow, TokenTable
+from tidegate.grammar.matcher import CompiledGrammar, GrammarCompiler, GrammarMatcher, MaskRow, TokenTable
+from tidegate.grammar.registry import DEFAULT_BACKEND, find_backend
 
 EOS = 256
 BYTES = TokenTable([bytes([i]) for i in range(256)] + [b"<eos>"], frozenset({EOS}), (EOS,))
@@ -24,8 +24,10 @@ _MAX_PUSHES = 4000
 _ENDINGS = frozenset(b'"}],')
 
 
-def byte_compiler() -> tuple[LlguidanceCompiler, MaskWords]:
-    compiler = LlguidanceCompiler(BYTES)
+def byte_compiler(backend: str = DEFAULT_BACKEND) -> tuple[GrammarCompiler, MaskWords]:
+    make = find_backend(backend)
+    assert make is not None
+    compiler = make(BYTES)
     words = make_mask_words(1, 0, len(BYTES.tokens))
     compiler.register(words)
     return compiler, words
@@ -38,6 +40,7 @@ class _Writer:
         self._machine = machine
         self._orders = orders
         self._num_pushes = 0
+        self.written: list[bytes] = []
 
     def ways(self, value: Any) -> Iterator[None]:
         if isinstance(value, dict):
@@ -70,7 +73,9 @@ class _Writer:
         if self._num_pushes > _MAX_PUSHES or self._machine.legal_prefix(list(text)) < len(text):
             return
         self._machine.accept(list(text))
+        self.written.append(text)
         yield from inner()
+        self.written.pop()
         self._machine.rollback(len(text))
 
 
@@ -89,8 +94,14 @@ def _spellings(value: Any) -> list[bytes]:
 
 
 def accepts(grammar: CompiledGrammar, value: Any, schema: Any = None) -> bool:
+    return spelling(grammar, value, schema) is not None
+
+
+def spelling(grammar: CompiledGrammar, value: Any, schema: Any = None) -> bytes | None:
+    """Returns the text in which a machine of bytes accepts a value, or None."""
     machine = grammar.make_matcher()
-    return any(machine.legal_prefix([EOS]) == 1 for _ in _Writer(machine, _listed_orders(schema)).ways(value))
+    writer = _Writer(machine, _listed_orders(schema))
+    return next((b"".join(writer.written) for _ in writer.ways(value) if machine.legal_prefix([EOS]) == 1), None)
 
 
 def _listed_orders(schema: Any) -> list[list[str]]:
@@ -125,7 +136,7 @@ def accepts_text(grammar: CompiledGrammar, text: str) -> bool:
     return grammar.make_matcher().legal_prefix([*text.encode(), EOS]) == len(text.encode()) + 1
 
 
-def random_text(compiler: LlguidanceCompiler, words: MaskWords, grammar: CompiledGrammar, seed: int) -> str | None:
+def random_text(compiler: GrammarCompiler, words: MaskWords, grammar: CompiledGrammar, seed: int) -> str | None:
     """Returns a complete text, or None when none was found within 600 bytes."""
     draw = random.Random(seed)
     machine = grammar.make_matcher()

@@ -14,12 +14,14 @@ import numpy as np
 from tidegate.errors import LimitFact
 from tidegate.grammar.composite_grammar import composite_grammar
 from tidegate.grammar.json_text import MAX_SCHEMA_BYTES, read_schema
+from tidegate.grammar.lark_bounds import check_lark
 from tidegate.grammar.lark_text import WrittenGrammar, json_rule, literal, regex
 from tidegate.grammar.llguidance_matcher import LlguidanceMatcher
 from tidegate.grammar.llguidance_tokenizer import make_tokenizer
 from tidegate.grammar.llguidance_words import is_about_support, say
 from tidegate.grammar.lowering import lower_schema
 from tidegate.grammar.mask_buffer import MaskWords, check_mask_words
+from tidegate.grammar.mask_rows import check_rows
 from tidegate.grammar.matcher import MaskRow, TokenTable
 from tidegate.grammar.pattern_faults import pattern_path
 from tidegate.grammar.refusal import GrammarRefusal, Refused, invalid, too_complex, unsupported
@@ -41,11 +43,30 @@ LEXER_FUEL = 200_000
 MAX_LEXER_STATES = 50_000
 """States of one grammar's lexer, 1 to 2 KiB each."""
 
+MAX_STEP_ITEMS = 2_000
+"""Items of the parser that one mask may take, within one row of it `MAX_ROW_ITEMS`: grammars that can read a text in
+many ways reach it. Its error ends the sequence.
+"""
+
+MAX_ROW_ITEMS = 500
+
+STEP_FUEL = 100_000
+"""Work on regular expressions for one mask."""
+
+GRAMMAR_BYTES = 96 * 1024
+BYTES_PER_SOURCE_BYTE = 36
+"""What a compiled grammar costs, fitted over jsonschemabench (`bench/grammar_costs.py`)."""
+
 _HEADER = '%llguidance {"no_forcing": true}\n'
 """Otherwise, where only one text can follow, masks allow one way to cut it, which need not be the model's."""
 
 _LIMITS = llguidance.LLParserLimits(
-    initial_lexer_fuel=LEXER_FUEL, max_lexer_states=MAX_LEXER_STATES, verbose_errors=False
+    initial_lexer_fuel=LEXER_FUEL,
+    max_lexer_states=MAX_LEXER_STATES,
+    max_items_in_row=MAX_ROW_ITEMS,
+    step_max_items=MAX_STEP_ITEMS,
+    step_lexer_fuel=STEP_FUEL,
+    verbose_errors=False,
 )
 _TOO_COMPLEX = ("too large", "too complex", "fuel", "limit", "too many", "exceeded", "too big")
 _NO_VALUE = ("unsatisfiable",)
@@ -65,7 +86,7 @@ class LlguidanceGrammar:
 
     @property
     def num_bytes(self) -> int:
-        return 64 * 1024 + 16 * self._source_bytes
+        return GRAMMAR_BYTES + BYTES_PER_SOURCE_BYTE * self._source_bytes
 
 
 class LlguidanceCompiler:
@@ -133,15 +154,6 @@ def has_no_text(base: llguidance.LLMatcher, eos_ids: frozenset[int]) -> bool:
     return bool(frozenset(np.flatnonzero(bits).tolist()) <= eos_ids)
 
 
-def check_rows(rows: Sequence[MaskRow], num_rows: int) -> None:
-    """Raises ValueError when a row lies outside the buffer or is wanted twice."""
-    wanted = [row for entry in rows for row in range(entry.row, entry.row + 1 + len(entry.draft_ids))]
-    if any(not 0 <= row < num_rows for row in wanted):
-        raise ValueError(f"a mask row outside the buffer of {num_rows} rows")
-    if len(set(wanted)) != len(wanted):
-        raise ValueError("two machines want the same mask row")
-
-
 def make_compiler(table: TokenTable) -> LlguidanceCompiler:
     return LlguidanceCompiler(table)
 
@@ -168,7 +180,7 @@ def _plain_source(spec: JsonSchemaSpec | JsonObjectSpec | RegexSpec | ChoiceSpec
         case ChoiceSpec(choices):
             return _choice_rule(choices)
         case LarkSpec(grammar):
-            _check_size(grammar)
+            check_lark(grammar)
             return grammar
 
 
@@ -176,7 +188,7 @@ def _choice_rule(choices: tuple[str, ...]) -> str:
     if not choices:
         raise invalid("a choice needs at least one text")
     _check_size("".join(choices))
-    return "start: " + " | ".join(map(literal, choices))
+    return "start: CHOICE\nCHOICE: " + " | ".join(map(literal, choices))
 
 
 def _check_size(text: str) -> None:

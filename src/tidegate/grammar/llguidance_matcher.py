@@ -14,6 +14,9 @@ import numpy as np
 
 from tidegate.grammar.mask_buffer import MaskWords
 
+_LIMIT_WORDS = ("too many", "fuel", "limit", "too large", "too complex")
+"""In what llguidance says when one of its limits ends a mask; without them an error is a dead end."""
+
 
 class LlguidanceMatcher:
     """One sequence. `base` is a machine at its beginning, which is copied and never moved.
@@ -92,6 +95,8 @@ class LlguidanceMatcher:
             self._machine.unsafe_compute_mask_ptr(row.ctypes.data, row.nbytes)
         if self._machine.is_error():
             row[:] = np.uint32(0)
+            if any(word in self._machine.get_error().lower() for word in _LIMIT_WORDS):
+                self._error = "the grammar takes too much work for one token"
 
     def _move(self, token_ids: Sequence[int]) -> None:
         """Moves by tokens that are known to be legal."""

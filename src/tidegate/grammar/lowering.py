@@ -18,6 +18,7 @@ from tidegate.grammar.disjoint import DisjointProver
 from tidegate.grammar.ecma_pattern import translate
 from tidegate.grammar.formats import LENGTHS, LOCAL_PART, OF_BACKEND, PATTERNS, REFUSED_FORMATS
 from tidegate.grammar.json_text import MAX_SCHEMA_NODES, UNWRITABLE
+from tidegate.grammar.lowered_bounds import check_bounds
 from tidegate.grammar.negation import NATIVE_PATTERN, Negator
 from tidegate.grammar.object_rules import everywhere, lower_evaluation, lower_names
 from tidegate.grammar.refusal import invalid, too_complex, unsupported
@@ -64,7 +65,9 @@ class _Lowering:
             paths[name] = path
             definitions[name] = self._lower(target, path)
         _check_circles(definitions, paths)
-        return {**root, "$defs": definitions} if definitions else root
+        lowered = {**root, "$defs": definitions} if definitions else root
+        check_bounds(lowered)
+        return lowered
 
     def _lower(self, schema: Any, path: str) -> Any:
         self._num_nodes += 1

@@ -5,9 +5,9 @@ The group is `tidegate.grammar_backends`; what an entry point names is called wi
 """
 
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from importlib.metadata import EntryPoint
 
-from tidegate.grammar.llguidance_compiler import make_compiler
 from tidegate.grammar.matcher import GrammarCompiler, TokenTable
 
 ENTRY_POINT_GROUP = "tidegate.grammar_backends"
@@ -16,7 +16,13 @@ NO_BACKEND = "none"
 
 MakeCompiler = Callable[[TokenTable], GrammarCompiler]
 
-_BUILT_IN: dict[str, MakeCompiler] = {DEFAULT_BACKEND: make_compiler}
+_BUILT_IN = {
+    DEFAULT_BACKEND: "tidegate.grammar.llguidance_compiler",
+    "xgrammar": "tidegate.grammar.xgrammar_compiler",
+}
+"""Modules, imported when asked for: what a backend needs may be missing, or large."""
+
+_EXTRAS = {"xgrammar": "tidegate[xgrammar]"}
 
 
 class UnknownBackend(ValueError):
@@ -31,7 +37,7 @@ def find_backend(name: str, entry_points: Iterable[EntryPoint] = ()) -> MakeComp
     if name == NO_BACKEND:
         return None
     if name in _BUILT_IN:
-        return _BUILT_IN[name]
+        return _built_in(name)
     installed = {entry_point.name: entry_point for entry_point in entry_points}
     if name not in installed:
         known = ", ".join(sorted({*_BUILT_IN, *installed, NO_BACKEND}))
@@ -41,3 +47,15 @@ def find_backend(name: str, entry_points: Iterable[EntryPoint] = ()) -> MakeComp
     except (ImportError, AttributeError) as error:
         raise UnknownBackend(f"the grammar backend {name} is installed but cannot be imported: {error}") from error
     return found
+
+
+def _built_in(name: str) -> MakeCompiler:
+    try:
+        module = import_module(_BUILT_IN[name])
+    except ImportError as error:
+        package = _EXTRAS.get(name, "tidegate")
+        raise UnknownBackend(
+            f"the grammar backend {name} needs what is not installed ({error}): pip install '{package}'"
+        ) from error
+    made: MakeCompiler = module.make_compiler
+    return made

@@ -18,10 +18,10 @@ from tidegate.inference.grammar_spec import StructuralTag, StructuralTagSpec
 
 def tag_grammar(spec: StructuralTagSpec) -> CompositeSpec:
     """Returns the composite. Raises Refused for tags and triggers that do not fit together."""
-    _check(spec)
+    check_tags(spec)
     triggers = []
     for trigger in spec.triggers:
-        tags = [n for n, tag in enumerate(spec.tags) if _trigger_of(tag, spec.triggers) == trigger]
+        tags = [n for n, tag in enumerate(spec.tags) if trigger_of(tag, spec.triggers) == trigger]
         then = AlternativesPart(tuple(_tag_part(spec.tags[n], n, trigger) for n in tags))
         triggers.append(Trigger((Marker(trigger),), then))
     free = FreePart(tuple(map(Marker, spec.triggers)))
@@ -33,7 +33,8 @@ def _tag_part(tag: StructuralTag, number: int, trigger: str) -> SeriesPart:
     return SeriesPart((TextPart(tag.begin[len(trigger) :]), value, TextPart(tag.end)))
 
 
-def _check(spec: StructuralTagSpec) -> None:
+def check_tags(spec: StructuralTagSpec) -> None:
+    """Raises Refused for tags and triggers that do not fit together."""
     if not spec.tags or not spec.triggers:
         raise invalid("structural tags need at least one tag and one trigger")
     if any(not trigger for trigger in spec.triggers) or len(set(spec.triggers)) != len(spec.triggers):
@@ -42,12 +43,13 @@ def _check(spec: StructuralTagSpec) -> None:
         if any(other != trigger and trigger in other for other in spec.triggers):
             raise invalid("no trigger may contain another one: the shorter would always come first")
     for n, tag in enumerate(spec.tags):
-        if _trigger_of(tag, spec.triggers) is None:
+        if trigger_of(tag, spec.triggers) is None:
             raise invalid("a tag begins with one of the triggers", f"/tags/{n}/begin")
-    used = {_trigger_of(tag, spec.triggers) for tag in spec.tags}
+    used = {trigger_of(tag, spec.triggers) for tag in spec.tags}
     if len(used) != len(spec.triggers):
         raise invalid("every trigger begins at least one tag")
 
 
-def _trigger_of(tag: StructuralTag, triggers: tuple[str, ...]) -> str | None:
+def trigger_of(tag: StructuralTag, triggers: tuple[str, ...]) -> str | None:
+    """Returns the trigger that a tag begins with."""
     return next((trigger for trigger in triggers if tag.begin.startswith(trigger)), None)

@@ -15,7 +15,10 @@ from tidegate.contract.error_table import ERROR_TABLE
 from tidegate.contract.json_size import MAX_ELEMENTS, MAX_MEMBERS
 from tidegate.contract.self_description import DescribedLimit, LimitScope, LimitUnit
 from tidegate.grammar.json_text import MAX_SCHEMA_NODES
+from tidegate.grammar.lark_bounds import MAX_LARK_DEPTH, MAX_LARK_RULES
+from tidegate.grammar.lowered_bounds import MAX_MULTIPLE, MAX_PROPERTIES, MAX_RULE_DEPTH
 from tidegate.grammar.lowering import MAX_COMBINATIONS
+from tidegate.grammar.schema_ebnf import MAX_COUNTED, MAX_EBNF_BYTES
 from tidegate.inference.model_info import ModelInfo
 from tidegate.lifecycle.principal import Quotas
 from tidegate.serving.prompt_rules import MAX_TOKENIZE_CHARACTERS
@@ -103,6 +106,13 @@ PUBLISHED_LIMITS: dict[str, PublishedLimit] = {
     "schema_depth": _of_grammars(_of_limits("schema_depth"), "depth"),
     "schema_nodes": _of_grammars(_fixed(MAX_SCHEMA_NODES), "count"),
     "schema_combinations": _of_grammars(_fixed(MAX_COMBINATIONS), "count"),
+    "schema_rule_depth": _of_grammars(_fixed(MAX_RULE_DEPTH), "depth"),
+    "schema_properties": _of_grammars(_fixed(MAX_PROPERTIES), "count"),
+    "schema_multiple": _of_grammars(_fixed(MAX_MULTIPLE), "count"),
+    "schema_count": _of_grammars(_fixed(MAX_COUNTED), "count"),
+    "grammar_rules": _of_grammars(_fixed(MAX_LARK_RULES), "count"),
+    "grammar_depth": _of_grammars(_fixed(MAX_LARK_DEPTH), "depth"),
+    "grammar_bytes": _of_grammars(_fixed(MAX_EBNF_BYTES), "bytes"),
     "grammar_compile_ms": _of_grammars(_of_facts("grammar_compile_ms"), "milliseconds"),
     "template_ms": PublishedLimit(_of_facts("template_ms"), "milliseconds", errors.InvalidTemplateInput),
     "template_bytes": PublishedLimit(_of_facts("template_bytes"), "bytes", errors.InvalidTemplateInput),

@@ -1,0 +1,93 @@
+"""The second backend enforces or refuses: all of the official suite, a part of jsonschemabench, all small lowerings."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from harness.schema_judge import accepts, byte_compiler, random_text
+from tidegate.grammar.refusal import GrammarRefusal, RefusalKind
+from tidegate.inference.grammar_spec import JsonSchemaSpec, LarkSpec, RegexSpec
+
+pytest.importorskip("xgrammar", reason="the extra tidegate[xgrammar] is not installed")
+
+DATA = Path(__file__).parents[1] / "data"
+SUITE: dict[str, list[dict[str, Any]]] = json.loads(
+    (DATA / "json-schema-test-suite/draft2020-12.json").read_text("utf-8")
+)
+SAMPLE = [json.loads(line) for line in (DATA / "jsonschemabench/sample.jsonl").read_text("utf-8").splitlines()]
+COMPILER, WORDS = byte_compiler("xgrammar")
+
+
+def compile_schema(schema: Any) -> Any:
+    return COMPILER.compile(JsonSchemaSpec(json.dumps(schema).encode()))
+
+
+def test_no_instance_of_the_official_suite_is_accepted_that_is_not_valid() -> None:
+    weaker = []
+    num_enforced = 0
+    for file, groups in SUITE.items():
+        for group in groups:
+            grammar = compile_schema(group["schema"])
+            if not isinstance(grammar, GrammarRefusal):
+                num_enforced += 1
+                wrong = [t["data"] for t in group["tests"] if not t["valid"] and accepts(grammar, t["data"])]
+                weaker += [(file, group["description"], value) for value in wrong]
+    assert weaker == []
+    assert num_enforced >= 280
+
+
+def test_schemas_from_practice_are_enforced_or_refused() -> None:
+    num_enforced = 0
+    for row in SAMPLE[:120]:
+        grammar = compile_schema(row["schema"])
+        if isinstance(grammar, GrammarRefusal):
+            assert grammar.path is not None or grammar.kind is RefusalKind.GRAMMAR_TOO_COMPLEX
+            continue
+        num_enforced += 1
+        invalid = [test["data"] for test in row["tests"] if not test["valid"]]
+        assert [value for value in invalid if accepts(grammar, value, row["schema"])] == []
+        text = random_text(COMPILER, WORDS, grammar, seed=2)
+        validator = jsonschema_rs.validator_for(row["schema"], validate_formats=True)
+        assert text is None or validator.is_valid(json.loads(text)), (row["id"], text)
+    assert num_enforced >= 60
+
+
+RANGES = [(None, 7), (-3, None), (0, 0), (12, 345), (-17, 5), (-250, -99), (99, 101), (5, 4)]
+
+
+@pytest.mark.parametrize("bounds", RANGES, ids=str)
+def test_integers_within_bounds_are_those_and_no_others(bounds: tuple[int | None, int | None]) -> None:
+    names = ("minimum", "maximum")
+    schema = {"type": "integer", **{name: b for name, b in zip(names, bounds, strict=True) if b is not None}}
+    grammar = compile_schema(schema)
+    low, high = bounds
+    wanted = [i for i in range(-400, 401) if (low is None or i >= low) and (high is None or i <= high)]
+    if isinstance(grammar, GrammarRefusal):
+        assert wanted == []
+        return
+    assert [i for i in range(-400, 401) if accepts(grammar, i)] == wanted
+
+
+@pytest.mark.parametrize("keyword", ["minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"])
+@pytest.mark.parametrize("bound", [0, 1, -1, 2.5, -2.5, 10.09])
+def test_numbers_with_a_bound_are_those_and_no_others(keyword: str, bound: float) -> None:
+    schema = {"type": "number", keyword: bound}
+    grammar = compile_schema(schema)
+    validator = jsonschema_rs.validator_for(schema)
+    steps = [0, 0.01, 0.04, 0.049, 0.05, 0.051, 0.09, 0.1, 0.5, 0.9, 0.909, 0.91, 1, 1.5, 2, 2.49, 2.5, 2.51, 9, 10, 11]
+    pool = [s * v for v in (*steps, 10.08, 10.09, 10.091, 10.1, 100, 12345) for s in (1, -1)]
+    assert [v for v in pool if accepts(grammar, v) != validator.is_valid(v)] == []
+
+
+def test_grammars_of_another_dialect_are_unsupported() -> None:
+    refusal = COMPILER.compile(LarkSpec('start: "a"'))
+    assert isinstance(refusal, GrammarRefusal)
+    assert refusal.kind is RefusalKind.UNSUPPORTED_SCHEMA
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)a", r"\bword", r"(a)\1", r"\p{L}", "(?i)a", "a$b", "((a)*+)"])
+def test_what_a_regular_expression_cannot_say_here_is_refused(pattern: str) -> None:
+    assert isinstance(COMPILER.compile(RegexSpec(pattern)), GrammarRefusal)
