@@ -49,17 +49,17 @@ def marked_sentence(text: LarkText, source: str, states: MarkerStates, end: str,
     """Returns the expression of a sentence as raw text, `end` behind it, and then `behind`. Raises Refused."""
     grammar = _read(source)
     try:
-        sentences = LarkProduct(text, grammar, MarkedLark(text, grammar, states, end)).sentences()
+        boundary = MarkedLark(text, grammar, states, end)
+        sentences = LarkProduct(text, grammar, boundary).sentences()
+        marker = boundary.marker() if end else ""
     except RecursionError as error:
         raise _too_deep() from error
     options = []
     for place, sentence in sentences.items():
-        if place == ENDED:
-            options.append(f"{sentence} {behind}")
-        elif not end:
+        if place == ENDED or not end:
             options.append(f"{sentence} {behind}")
         elif (place is None or isinstance(place, str)) and states.may_end(place, end):
-            options.append(f"{sentence} {spell(end)} {behind}")
+            options.append(f"{sentence} {marker} {behind}")
     if not options:
         raise _without_text()
     return text.rule(" | ".join(options))

@@ -8,10 +8,11 @@ beginning of the end marker, it has a form with the whole marker behind it, whic
 from collections.abc import Hashable
 
 from tidegate.grammar.char_oracle import CharOracle, class_of
-from tidegate.grammar.lark_text import LarkText
+from tidegate.grammar.lark_follow import LAST, Followers
+from tidegate.grammar.lark_text import LarkText, literal
 from tidegate.grammar.lark_tree import LarkGrammar, Name
 from tidegate.grammar.marker_states import MarkerStates, State
-from tidegate.grammar.tree_states import TreeMachine, ends_of, goes_on, machine_of
+from tidegate.grammar.tree_states import TreeMachine, ends_of, first_characters, goes_on, machine_of, prefixes_of
 from tidegate.grammar.tree_writer import TreeWriter
 
 ENDED = "\0ended"
@@ -31,6 +32,8 @@ class MarkedLark:
         self._terminals: dict[str, str | None] = {}
         self._machines: dict[str, TreeMachine] = {}
         self._greedy: dict[str, bool] = {}
+        self._firsts: dict[str, frozenset[str]] = {}
+        self._behind = Followers(grammar).behind
         self.start: Hashable = states.start
 
     def variants(self, name: str, place: Hashable) -> dict[Hashable, str]:
@@ -44,17 +47,44 @@ class MarkedLark:
         if self._grammar.is_empty(Name(name)):
             whole = self._text.terminal(f"({whole}) & /(?s:.+)/")
         ends, is_broken = ends_of(self._machine(name), self._states, place)
+        groups: dict[State, set[State]] = {}
+        for end in ends - {None}:
+            groups.setdefault(self._as_good_as(name, end), set()).add(end)
         found: dict[Hashable, str] = {}
-        for end in sorted(ends - {None}, key=repr):
-            found[end] = self._kept(whole, place, end, is_free=ends == {end} and not is_broken)
-        if self._end and self._is_greedy(name):
+        for end, members in sorted(groups.items(), key=repr):
+            one = None if len(groups) == 1 else frozenset(members)
+            is_free = one is None and not is_broken
+            found[end] = whole if is_free else self._kept(whole, self._states.between(place, one))
+        if self._end and LAST in self._behind[name] and self._is_greedy(name):
             found[ENDED] = self._text.terminal(self._states.ended(whole, place, self._end))
         return found
 
-    def _kept(self, whole: str, begin: State, end: State, *, is_free: bool) -> str:
-        if is_free:
-            return whole
-        return self._text.terminal(" & ".join([f"({whole})", *self._states.between(begin, end)]))
+    def marker(self) -> str:
+        """Returns the expression of the end marker, behind a text whose terminals are not greedy for it.
+
+        Where the grammar could read on from there, a lexer would take the terminals of that: so the marker is spelled
+        by characters, and by each piece that is a whole text of a terminal.
+        """
+        end = self._end
+        pieces = {(i, i + 1) for i in range(len(end))}
+        for machine in map(self._machine, self._grammar.terminals):
+            pieces |= {(i, j) for i in range(len(end)) for j in prefixes_of(machine, end, i)}
+        rules = [self._text.reserve() for _ in end]
+        for i, rule in enumerate(rules):
+            options = [(literal(end[i:j]), rules[j] if j < len(end) else "") for k, j in sorted(pieces) if k == i]
+            self._text.define(rule, " | ".join(f"{piece} {rest}".strip() for piece, rest in options))
+        return rules[0]
+
+    def _as_good_as(self, name: str, state: State) -> State:
+        if name not in self._firsts:
+            behind = [other for other in self._behind[name] if other != LAST]
+            firsts = [first_characters(self._machine(other)) for other in behind]
+            self._firsts[name] = frozenset().union(*firsts)
+        end = self._end if LAST in self._behind[name] else ""
+        return self._states.fallback(state, self._firsts[name], end)
+
+    def _kept(self, whole: str, clauses: list[str]) -> str:
+        return self._text.terminal(" & ".join([f"({whole})", *clauses]))
 
     def _terminal(self, name: str) -> str | None:
         if name not in self._terminals:

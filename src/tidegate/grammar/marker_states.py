@@ -55,20 +55,38 @@ class MarkerStates:
         text = (state or "") + end
         return not any(text.endswith(other) and len(other) > len(end) for other in self._all)
 
-    def between(self, begin: State, end: State) -> list[str]:
-        """Returns clauses for a lexeme: texts that lead from one state to the other."""
+    def fallback(self, state: State, characters: frozenset[str], end: str) -> State:
+        """Returns the state that such a text is as good as, where only these characters may follow, or `end`.
+
+        `end`: "" where the text does not end there. A state that nothing can lengthen says no more than what it is
+        left with when it breaks off.
+        """
+        while state:
+            heads = {other[len(state)] for other in self.markers if other.startswith(state)}
+            shorter = next(state[i:] for i in range(1, len(state) + 1) if state[i:] in self._states)
+            if heads & characters or (end and self.may_end(state, end) != self.may_end(shorter, end)):
+                return state
+            state = shorter
+        return state
+
+    def between(self, begin: State, ends: frozenset[State] | None) -> list[str]:
+        """Returns clauses for a lexeme: texts that lead from one state to one of `ends`, None: to any."""
         clauses = [f"~/(?s:.*){any_of(self.markers)}(?s:.*)/", *self._begins(begin)]
+        if ends is None:
+            return clauses
         begun = begin or BEGUN
         short = {other[len(tail) :] for tail in _tails(begun) for other in self._states if other.startswith(tail)}
-        if end == UNBEGUN:
-            return [*clauses, '""']
-        exact = sorted(text for text in short if self._walk(begin, text) == end)
-        longer = tuple(state for state in self._states if state.endswith(end or "") and state != end)
-        ends = [f"/(?s:.*){quoted(end or '')}/"] if end else []
-        ends += [f"~/(?s:.*){any_of(longer)}/"] if longer else []
-        ends += [f"~/{any_of(tuple(sorted(short)))}/"] if short else []
-        wide = " & ".join(ends) or "/(?s:.*)/"
-        return [*clauses, f"(({wide}) | /{any_of(tuple(exact))}/)" if exact else f"({wide})"]
+        exact = tuple(sorted(text for text in short if self._walk(begin, text) in ends))
+        options = [self._ending(end or BEGUN, tuple(sorted(short))) for end in sorted(ends, key=repr)]
+        options += [f"/{any_of(exact)}/"] if exact else []
+        return [*clauses, f"({' | '.join(options)})"]
+
+    def _ending(self, end: str, short: tuple[str, ...]) -> str:
+        longer = tuple(state for state in self._states if state.endswith(end) and state != end)
+        clauses = [f"/(?s:.*){quoted(end)}/"] if end else []
+        clauses += [f"~/(?s:.*){any_of(longer)}/"] if longer else []
+        clauses += [f"~/{any_of(short)}/"] if short else []
+        return f"({' & '.join(clauses) or '/(?s:.*)/'})"
 
     def ended(self, lexeme: str, begin: State, end: str) -> str:
         """Returns the lexeme with `end` behind it, which is the first complete marker."""

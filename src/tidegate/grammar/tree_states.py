@@ -101,6 +101,34 @@ def ends_of(machine: TreeMachine, states: MarkerStates, begin: State) -> tuple[s
     return {state for at, state in seen if at == machine.end}, is_broken
 
 
+def first_characters(machine: TreeMachine) -> frozenset[str]:
+    """Returns the characters that a text may begin with."""
+    return frozenset(c for at in _closed(machine, {0}) for held, _ in machine.moves[at] for c in held)
+
+
+def prefixes_of(machine: TreeMachine, text: str, begin: int) -> list[int]:
+    """Returns where the pieces of `text` end that begin at `begin` and are whole texts of the terminal."""
+    found = []
+    current = _closed(machine, {0})
+    for i in range(begin, len(text)):
+        current = _closed(machine, {to for at in current for held, to in machine.moves[at] if text[i] in held})
+        if machine.end in current:
+            found.append(i + 1)
+        if not current:
+            break
+    return found
+
+
+def _closed(machine: TreeMachine, states: set[int]) -> set[int]:
+    seen, waiting = set(states), list(states)
+    while waiting:
+        for other in machine.free[waiting.pop()]:
+            if other not in seen:
+                seen.add(other)
+                waiting.append(other)
+    return seen
+
+
 def goes_on(one: TreeMachine, other: TreeMachine, character: str) -> bool:
     """Whether `other` may take `character` behind a whole text of `one`."""
     seen = {(0, 0)}
