@@ -9,7 +9,7 @@ from tidegate.grammar.lark_tree import OneOf
 from tidegate.grammar.llguidance_tokenizer import make_tokenizer
 from tidegate.grammar.matcher import TokenTable
 
-_SINGLE = re.compile(r"\\x\{([0-9a-f]+)\}")
+SINGLE = re.compile(r"\\x\{([0-9a-f]+)\}")
 _HEADER = '%llguidance {"no_forcing": true}\n'
 
 
@@ -37,7 +37,7 @@ class CharOracle:
         """Returns those of the characters that the class holds."""
         found = self._held.get(one)
         if found is None:
-            single = _SINGLE.fullmatch(one.inside)
+            single = SINGLE.fullmatch(one.inside)
             if single is not None and not one.is_any_case:
                 found = frozenset(self._characters) & {chr(int(single[1], 16))}
             else:

@@ -10,7 +10,7 @@ from tidegate.grammar.lark_reader import read_lark
 from tidegate.grammar.lark_text import LarkText, spell
 from tidegate.grammar.lark_tree import LarkGrammar
 from tidegate.grammar.llguidance_limits import LIMITS
-from tidegate.grammar.llguidance_words import is_about_support, is_about_size, say
+from tidegate.grammar.llguidance_words import is_about_size, is_about_support, say
 from tidegate.grammar.marked_lark import ENDED, MarkedLark
 from tidegate.grammar.marker_states import MarkerStates
 from tidegate.grammar.refusal import Refused, invalid, too_complex, unsupported

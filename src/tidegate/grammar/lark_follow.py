@@ -14,15 +14,21 @@ class Followers:
         self._first: dict[str, set[str]] = {name: set() for name in grammar.rules}
         self._empty: set[str] = set()
         self.behind: dict[str, set[str]] = {name: set() for name in (*grammar.rules, *grammar.terminals)}
-        while any([self._learn_first(name) for name in grammar.rules]):
+        while sum(self._learn_first(name) for name in reversed(grammar.rules)):
             pass
         self.behind["start"].add(LAST)
-        while any([self._pass(tree, self.behind[name]) for name, tree in grammar.rules.items()]):
+        while sum(self._pass(tree, self.behind[name]) for name, tree in grammar.rules.items()):
             pass
         if grammar.ignored is not None:
             for name in grammar.terminals:
                 self.behind[name].add(grammar.ignored)
             self.behind[grammar.ignored] |= {*grammar.terminals, LAST}
+
+    def beside(self, name: str) -> set[str]:
+        """Returns the terminals that may stand where this one may, itself among them."""
+        rows = [self._starts(self._grammar.rules["start"])[0]]
+        rows += [self.behind[other] for other in self._grammar.terminals]
+        return {name, *(other for row in rows if name in row for other in row if other != LAST)}
 
     def _learn_first(self, name: str) -> bool:
         before = len(self._first[name]), name in self._empty
@@ -63,7 +69,7 @@ class Followers:
                 self.behind[name] |= after
                 return is_news
             case Options(options):
-                return any([self._pass(option, after) for option in options])
+                return sum(self._pass(option, after) for option in options) > 0
             case Times(part, _, most):
                 return self._pass(part, after if most == 1 else after | self._starts(part)[0])
             case Series(parts):

@@ -61,9 +61,9 @@ class LarkProduct:
                 self._text.define(self._names[rule, place, end], expression)
             self._check(MAX_EMBEDDED_RULES, self._text.num_names - before)
         ends: dict[Hashable, list[str]] = {}
-        for (end, _), expression in found.items():
-            ends.setdefault(end, []).append(expression)
-        return {end: self._text.rule(" | ".join(options)) for end, options in ends.items()}
+        for place, expression in found.items():
+            ends.setdefault(place[0], []).append(expression)
+        return {place: self._text.rule(" | ".join(options)) for place, options in ends.items()}
 
     def _check(self, most: int, number: int) -> None:
         if number > most:

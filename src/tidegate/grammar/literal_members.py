@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tidegate.grammar.disjoint import type_name
-from tidegate.grammar.json_text import UNWRITABLE, write_json
 from tidegate.grammar.embedded_lark import marked_sentence
+from tidegate.grammar.json_text import UNWRITABLE, write_json
 from tidegate.grammar.lark_text import ANYTHING, LarkText, ended, json_rule, quoted, spell
 from tidegate.grammar.lowering import lower_part
 from tidegate.grammar.marker_states import MarkerStates

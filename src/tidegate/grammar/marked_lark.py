@@ -7,16 +7,19 @@ beginning of the end marker, it has a form with the whole marker behind it, whic
 
 from collections.abc import Hashable
 
-from tidegate.grammar.char_oracle import CharOracle, class_of
+from tidegate.grammar.char_oracle import SINGLE, CharOracle, class_of
 from tidegate.grammar.lark_follow import LAST, Followers
 from tidegate.grammar.lark_text import LarkText, literal
-from tidegate.grammar.lark_tree import LarkGrammar, Name
+from tidegate.grammar.lark_tree import LarkGrammar, Name, OneOf, Options, Series, Times, Tree
 from tidegate.grammar.marker_states import MarkerStates, State
 from tidegate.grammar.tree_states import TreeMachine, ends_of, first_characters, goes_on, machine_of, prefixes_of
 from tidegate.grammar.tree_writer import TreeWriter
 
 ENDED = "\0ended"
 """The place behind the end marker."""
+
+MAX_LITERALS = 128
+"""Characters beside those of the markers by which terminals are told apart."""
 
 
 class MarkedLark:
@@ -27,13 +30,14 @@ class MarkedLark:
         self._grammar = grammar
         self._states = states
         self._end = end
-        self._oracle = CharOracle(states.characters)
+        self._oracle = CharOracle("".join(sorted({*states.characters, *_literals(grammar)})))
         self._writer = TreeWriter(class_of, self._terminal)
         self._terminals: dict[str, str | None] = {}
         self._machines: dict[str, TreeMachine] = {}
         self._greedy: dict[str, bool] = {}
         self._firsts: dict[str, frozenset[str]] = {}
-        self._behind = Followers(grammar).behind
+        self._followers = Followers(grammar)
+        self._behind = self._followers.behind
         self.start: Hashable = states.start
 
     def variants(self, name: str, place: Hashable) -> dict[Hashable, str]:
@@ -63,12 +67,17 @@ class MarkedLark:
         """Returns the expression of the end marker, behind a text whose terminals are not greedy for it.
 
         Where the grammar could read on from there, a lexer would take the terminals of that: so the marker is spelled
-        by characters, and by each piece that is a whole text of a terminal.
+        by characters, and by each piece that is a whole text of a terminal that may stand there.
         """
         end = self._end
         pieces = {(i, i + 1) for i in range(len(end))}
-        for machine in map(self._machine, self._grammar.terminals):
-            pieces |= {(i, j) for i in range(len(end)) for j in prefixes_of(machine, end, i)}
+        alive: list[set[str]] = [set() for _ in range(len(end) + 1)]
+        alive[0] = set().union(*(self._behind[name] for name in self._grammar.terminals if LAST in self._behind[name]))
+        for i in range(len(end)):
+            for name in sorted(alive[i] - {LAST}):
+                for j in prefixes_of(self._machine(name), end, i):
+                    pieces.add((i, j))
+                    alive[j] |= self._behind[name]
         rules = [self._text.reserve() for _ in end]
         for i, rule in enumerate(rules):
             options = [(literal(end[i:j]), rules[j] if j < len(end) else "") for k, j in sorted(pieces) if k == i]
@@ -101,10 +110,27 @@ class MarkedLark:
         """Whether a lexer could take the end marker's first character behind a text of this terminal."""
         if name not in self._greedy:
             first = self._end[0]
-            rivals = [other for other in self._grammar.terminals if first in self._later(other)]
+            rivals = [other for other in self._followers.beside(name) if first in self._characters(other)]
             self._greedy[name] = any(goes_on(self._machine(name), self._machine(other), first) for other in rivals)
         return self._greedy[name]
 
-    def _later(self, name: str) -> frozenset[str]:
+    def _characters(self, name: str) -> frozenset[str]:
         machine = self._machine(name)
         return frozenset(c for moves in machine.moves for held, _ in moves for c in held)
+
+
+def _literals(grammar: LarkGrammar) -> set[str]:
+    """Returns single characters that terminals are made of: they tell terminals apart."""
+    found: set[str] = set()
+    waiting: list[Tree] = list(grammar.terminals.values())
+    while waiting and len(found) < MAX_LITERALS:
+        match waiting.pop():
+            case OneOf(inside):
+                found |= {chr(int(single[1], 16))} if (single := SINGLE.fullmatch(inside)) else set()
+            case Series(parts) | Options(parts):
+                waiting += parts
+            case Times(part, _, _):
+                waiting.append(part)
+            case _:
+                pass
+    return found

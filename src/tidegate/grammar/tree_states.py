@@ -55,7 +55,7 @@ def _build(machine: TreeMachine, grammar: LarkGrammar, tree: Tree, oracle: CharO
             for option in options:
                 machine.free[_build(machine, grammar, option, oracle, begin)].append(end)
             return end
-        case Times(part, least, most):
+        case Times():
             return _build_times(machine, grammar, tree, oracle, begin)
     raise AssertionError(tree)
 

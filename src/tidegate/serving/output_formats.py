@@ -49,8 +49,9 @@ class UnknownFormat(Exception):
 class OutputFormats:
     """Fixed for the life of the server, and part of the served revision. None: the model has no such format.
 
-    Without a tool format text never becomes a call by itself; calls that a request forces are written in the generic
-    format (`parsers.families.FAMILIES["json"]`). `reasoning.is_open` holds where an operator chose the format: then a
+    Without a tool format the generic one stands in (`parsers.families.FAMILIES["json"]`) wherever a request may call
+    tools: calls are forced in it, and under `auto` an output that is one of its calls from the first character is a
+    call. `reasoning.is_open` holds where an operator chose the format: then a
     prompt without markers counts as one that ends inside reasoning. Harmony tells reasoning apart by its channels: its
     `reasoning` is None.
     """
