@@ -8,7 +8,7 @@ import pytest
 
 from harness.parsed_output import counting_ids, read_output
 from harness.tool_walk import WalkVocabulary, byte_vocabulary, marked_vocabulary
-from tidegate.grammar.refusal import GrammarRefusal, RefusalKind
+from tidegate.grammar.refusal import GrammarRefusal
 from tidegate.inference.grammar_parts import LarkPart
 from tidegate.inference.grammar_spec import LarkSpec
 from tidegate.parsers.build_parser import build_parser, family_named
@@ -143,48 +143,6 @@ def test_random_walks_end_in_sentences(name: str, key: str) -> None:
                 assert len(inputs) == 1, written
                 assert is_sentence(source, inputs[0]), (written, inputs[0])
         assert num_ended
-
-
-LONG_RULES = "start: a0\n" + "".join(f"a{i}: a{i + 1}\n" for i in range(790)) + 'a790: "x"\n'
-REFUSED: list[tuple[str, RefusalKind]] = [
-    ('start: "a', RefusalKind.INVALID_SCHEMA),
-    ("start: nowhere", RefusalKind.INVALID_SCHEMA),
-    ('other: "a"', RefusalKind.INVALID_SCHEMA),
-    ("start: /(/", RefusalKind.INVALID_SCHEMA),
-    ('start: "a" }\nx: %lark { start: "b"', RefusalKind.INVALID_SCHEMA),
-    ("%declare A\nstart: A", RefusalKind.UNSUPPORTED_SCHEMA),
-    ('start: %json {"type": "object"}', RefusalKind.UNSUPPORTED_SCHEMA),
-    ('%llguidance {}\nstart: "a"', RefusalKind.UNSUPPORTED_SCHEMA),
-    ("start: <|end|>", RefusalKind.UNSUPPORTED_SCHEMA),
-    ("start: <[1]>", RefusalKind.UNSUPPORTED_SCHEMA),
-    ('start: %lark {\nstart: "a"\n}', RefusalKind.UNSUPPORTED_SCHEMA),
-    ('start[lazy]: /a*/', RefusalKind.UNSUPPORTED_SCHEMA),
-    ('start[max_tokens=3]: /a*/', RefusalKind.UNSUPPORTED_SCHEMA),
-    ('start: %regex { "substring_words": "a b" }', RefusalKind.UNSUPPORTED_SCHEMA),
-    ('start: A\nA: "a" & /b/', RefusalKind.UNSUPPORTED_SCHEMA),
-    ("start: /^a$/", RefusalKind.UNSUPPORTED_SCHEMA),
-    ("start: /a b/x", RefusalKind.UNSUPPORTED_SCHEMA),
-    (LONG_RULES + 'b: "c"\n' * 20, RefusalKind.GRAMMAR_TOO_COMPLEX),
-    ("start: " + "(" * 70 + '"a"' + ")" * 70, RefusalKind.GRAMMAR_TOO_COMPLEX),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ["hermes", "pythonic", "glm45", "gemma4"])
-@pytest.mark.parametrize(("source", "kind"), REFUSED, ids=[str(i) for i in range(len(REFUSED))])
-def test_what_cannot_be_carried_into_a_call_is_refused_at_the_definition(
-    name: str, source: str, kind: RefusalKind
-) -> None:
-    refusal = forced(name, source)
-    assert isinstance(refusal, GrammarRefusal)
-    assert (refusal.kind, refusal.path) == (kind, PLACE), refusal
-
-
-@pytest.mark.parametrize("name", STYLES)
-def test_a_grammar_of_many_rules_harms_nobody(name: str) -> None:
-    for source in (LONG_RULES, LONG_RULES.replace('"x"', r'/[^"]*/ "\"" "\\"')):
-        grammar = forced(name, source)
-        assert not isinstance(grammar, GrammarRefusal) or grammar.kind is RefusalKind.GRAMMAR_TOO_COMPLEX
-        assert not isinstance(grammar, GrammarRefusal) or grammar.path == PLACE
 
 
 COMMON_TEXTS = {

@@ -8,9 +8,10 @@ import re
 from dataclasses import dataclass
 from typing import NoReturn
 
+from tidegate.errors import LimitFact
 from tidegate.grammar.lark_regex import one_char, read_regex
 from tidegate.grammar.lark_tree import EMPTY, LarkGrammar, Name, OneOf, Options, Series, Times, Tree
-from tidegate.grammar.refusal import unsupported
+from tidegate.grammar.refusal import too_complex, unsupported
 
 _TOKENS = re.compile(
     r"(?P<skip>(?:\#|//)[^\n]*|[ \t\r]+)"
@@ -40,6 +41,7 @@ COMMON = {
 """The terminals of `%import common`, as llguidance has them."""
 
 MAX_LARK_TOKENS = 20_000
+"""Names, literals and signs of a grammar inside a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,8 @@ def _tokens(text: str) -> list[_Token]:
             found.append(_Token(str(match.lastgroup), match[0]))
         at = match.end()
         if len(found) > MAX_LARK_TOKENS:
-            _refuse("so long a grammar")
+            limit = LimitFact("grammar_rules", MAX_LARK_TOKENS, len(found))
+            raise too_complex("the grammar has too many words", limit)
     return found
 
 

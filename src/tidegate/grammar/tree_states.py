@@ -11,7 +11,10 @@ from tidegate.grammar.marker_states import BROKEN, MarkerStates, State
 from tidegate.grammar.refusal import too_complex
 
 MAX_TREE_STATES = 20_000
+"""States of one terminal, written out."""
+
 MAX_COPIES = 16
+"""Repetitions that are written out; further ones count as any number."""
 
 
 @dataclass(slots=True)
