@@ -307,7 +307,7 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
 """By file and test: the bounds that it pushes."""
 
 REASONS = {
-    "grammar/lark_product.py MAX_FORMS": "compared at each rule that is reached; times 1600 rules at most",
+    "grammar/lark_product.py MAX_STEPS": "compared at each look; a counter, nothing is held",
     "grammar/llguidance_limits.py MAX_LEXER_STATES": "handed to the library, which fails the machine",
     "grammar/llguidance_limits.py STEP_FUEL": "handed to the library, which fails the machine",
     "grammar/schema_ebnf.py MAX_EBNF_BYTES": "compared before the library is called; xgrammar is an extra",

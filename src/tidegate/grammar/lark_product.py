@@ -5,6 +5,7 @@ text has it, so nothing that can be begun is without an end. What is ignored sta
 before the first nor behind the last.
 """
 
+from collections import deque
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Protocol
 
@@ -16,8 +17,8 @@ from tidegate.grammar.refusal import too_complex
 MAX_EMBEDDED_RULES = 1600
 """Rules and terminals that one grammar becomes inside a call; llguidance recurses over them (`lark_bounds.py`)."""
 
-MAX_FORMS = 4000
-"""Rules of one grammar, times the places where they begin."""
+MAX_STEPS = 200_000
+"""Looks at parts of one grammar, about a microsecond each: rules that name each other are looked at again and again."""
 
 MAX_UNROLLED = 64
 """Repetitions that are written one by one, where places differ between them."""
@@ -47,19 +48,19 @@ class LarkProduct:
         self._stars: dict[tuple[int, Place], dict[Place, str]] = {}
         self._reached: dict[tuple[int, Place], set[Place]] = {}
         self._asked: set[tuple[str, Place]] = set()
+        self._num_steps = 0
+        self._num_before = text.num_names
         self._skip = None if grammar.ignored is None else Name(grammar.ignored)
 
     def sentences(self) -> dict[Hashable, str]:
         """Returns the rules of the sentences by the places where they end. Raises Refused."""
         start = (self._boundary.start, self._skip is not None)
-        before = self._text.num_names
         self._solve(("start", start))
         found = self._emit(Name("start"), start)
         while self._waiting:
             rule, place = self._waiting.pop()
             for end, expression in self._emit(self._grammar.rules[rule], place).items():
                 self._text.define(self._names[rule, place, end], expression)
-            self._check(MAX_EMBEDDED_RULES, self._text.num_names - before)
         ends: dict[Hashable, list[str]] = {}
         for place, expression in found.items():
             ends.setdefault(place[0], []).append(expression)
@@ -69,13 +70,18 @@ class LarkProduct:
         if number > most:
             raise too_complex("the grammar has too many rules inside a call", LimitFact("grammar_rules", most, number))
 
+    def _count(self) -> None:
+        self._num_steps += 1
+        self._check(MAX_STEPS, self._num_steps)
+        self._check(MAX_EMBEDDED_RULES, self._text.num_names - self._num_before)
+
     def _solve(self, wanted: tuple[str, Place]) -> None:
         """Finds where every rule that is reached may end."""
         self._ends[wanted] = set()
         askers: dict[tuple[str, Place], set[tuple[str, Place]]] = {}
-        waiting = [wanted]
+        waiting = deque([wanted])
         while waiting:
-            asked = waiting.pop()
+            asked = waiting.popleft()
             self._reached.clear()
             self._asked = set()
             found = self._reach(self._grammar.rules[asked[0]], asked[1])
@@ -85,10 +91,11 @@ class LarkProduct:
                 askers.setdefault(other, set()).add(asked)
             if not found <= self._ends[asked]:
                 self._ends[asked] |= found
-                waiting += sorted(askers.get(asked, ()), key=repr)
-            self._check(MAX_FORMS, len(self._ends))
+                news = askers.get(asked, set()) - set(waiting)
+                waiting += sorted(news, key=repr)
 
     def _reach(self, tree: Tree, place: Place) -> set[Place]:
+        self._count()
         key = (id(tree), place)
         if key in self._reached:
             return self._reached[key]
@@ -127,6 +134,7 @@ class LarkProduct:
 
     def _emit(self, tree: Tree, place: Place) -> dict[Place, str]:
         """Returns expressions that may stand in a series, by the places where they end."""
+        self._count()
         match tree:
             case Name(name) if name in self._grammar.rules:
                 return {end: self._rule(name, place, end) for end in sorted(self._ends[name, place], key=repr)}

@@ -10,7 +10,7 @@ from tidegate.grammar.lark_tree import LarkGrammar, Name, OneOf, Options, Series
 from tidegate.grammar.marker_states import BROKEN, MarkerStates, State
 from tidegate.grammar.refusal import too_complex
 
-MAX_TREE_STATES = 20_000
+MAX_TREE_STATES = 2_000
 """States of one terminal, written out."""
 
 MAX_COPIES = 16
