@@ -39,6 +39,9 @@ from tidegate.inference.output import TokenLogprob
 from tidegate.inference.request import InferenceRequest
 
 _NOT_FINITE = "the model's logits are not finite"
+_FEW = 16
+"""Where a grammar left less than one token in so many, the others are not looked at again."""
+
 _NO_GRAMMARS = "this engine enforces no grammars"
 _NOTHING_LEFT = "no token may be sampled: allowed_token_ids, bad_words and min_tokens together forbid all of them"
 
@@ -119,9 +122,9 @@ class SamplerChain:
             return _failed(_NOT_FINITE if peak != -np.inf else _NOTHING_LEFT)
         state.rewind(row.num_generated)
         if state.grammars is not None:
-            end = _end_before(state.grammars, row.key)
-            if end is not None:
-                return end
+            chosen = _end_before(state.grammars, row.key) or _likeliest(state, state.grammars, row, raw)
+            if chosen is not None:
+                return chosen
         known, log_sum = None, 0.0
         if state.num_logprobs is not None:
             known = weigh(raw, peak, 1.0, self._scratch)
@@ -143,6 +146,9 @@ class SamplerChain:
         if state.params.temperature == 0.0:
             return int(values.argmax())
         allowed = state.allowed_ids
+        if state.grammars is not None:
+            left = np.flatnonzero(values != -np.inf)
+            allowed = left if left.size * _FEW < values.size else allowed
         if allowed is not None:
             values = values[allowed]
         if state.params.temperature != 1.0:
@@ -198,11 +204,15 @@ def _choose_plain_greedy(
 
 
 def _is_plain_greedy(state: SequenceState, row: ChooseRow) -> bool:
+    return state.is_plain and _is_greedy(state, row)
+
+
+def _is_greedy(state: SequenceState, row: ChooseRow) -> bool:
+    """Whether the likeliest token that may come is chosen, and nothing else is asked for."""
     return (
         state.params.temperature == 0.0
         and state.num_logprobs is None
         and state.fault is None
-        and state.is_plain
         and (row.num_generated >= state.min_tokens or state.early_ids.size == 0)
     )
 
@@ -237,6 +247,16 @@ def _without_token(state: SequenceState, peak: float) -> Chosen:
     if state.grammars is not None:
         return Chosen([], finish=EngineFinish.GRAMMAR_DEAD_END)
     return _failed(_NOTHING_LEFT)
+
+
+def _likeliest(state: SequenceState, grammars: GrammarRows, row: ChooseRow, raw: Float32Array) -> Chosen | None:
+    """Returns the model's likeliest token where that is what is wanted and the grammar allows it, without a mask."""
+    if not (state.has_plain_fields and _is_greedy(state, row)):
+        return None
+    best = int(raw.argmax())
+    if not (np.isfinite(raw[best]) and grammars.allows(row.key, best)):
+        return None
+    return _record(state, row.key, Chosen([best]))
 
 
 def _failed(message: str) -> Chosen:
