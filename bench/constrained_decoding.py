@@ -24,6 +24,8 @@ import numpy as np
 from tidegate.backends.llama_cpp.backend import LlamaCppBackend
 from tidegate.backends.llama_cpp.devices import usable_processors
 from tidegate.backends.llama_cpp.options import LlamaCppOptions
+from tidegate.core.backend import StepLogits
+from tidegate.core.chooser import ChooseRow, Chosen
 from tidegate.core.grammar_rows import GrammarRows, GrammarShape
 from tidegate.core.sampler.chain import SamplerChain
 from tidegate.core.step import EngineCore
@@ -55,6 +57,18 @@ class TimedCompiler(MeteredCompiler):
     fills: list[tuple[float, int]]
 
 
+class TimedSampler(SamplerChain):
+    """Keeps the processor time of every choice, and how many rows it had."""
+
+    chosen: list[tuple[float, int]]
+
+    def choose(self, rows: Sequence[ChooseRow], logits: StepLogits) -> list[Chosen]:
+        started = time.thread_time()
+        chosen = super().choose(rows, logits)
+        self.chosen.append((time.thread_time() - started, len(rows)))
+        return chosen
+
+
 class ProcessorClock:
     """Counts the processor time of this thread."""
 
@@ -78,8 +92,10 @@ class Arena:
         self.compiler = TimedCompiler(make_compiler(self.backend.token_table()), ProcessorClock())
         self.compiler.fills = []
         shape = GrammarShape(caps.max_sequences, 0, caps.vocab_size, caps.eos_token_ids)
-        sampler = SamplerChain(caps.vocab_size, caps.eos_token_ids, GrammarRows(self.compiler, shape))
-        self.core = EngineCore(self.backend, sampler, grammars=ManualDesk(self.compiler))
+        self.sampler = TimedSampler(caps.vocab_size, caps.eos_token_ids, GrammarRows(self.compiler, shape))
+        self.sampler.chosen = []
+        self.choices: tuple[list[float], list[float]] = ([], [])
+        self.core = EngineCore(self.backend, self.sampler, grammars=ManualDesk(self.compiler))
         self.schemas = load_schemas(self.compiler)
         self._batch = batch
         self._temperature = temperature
@@ -106,6 +122,7 @@ class Arena:
             is_full = self._step(self._batch)
             if is_full:
                 elapsed_s += self._now() - started
+                self.choices[self._group].append(self.sampler.chosen[-1][0])
                 done += 1
         return num_steps * self._batch / elapsed_s
 
@@ -190,8 +207,8 @@ def main() -> None:
     fills = sorted(seconds for seconds, num_rows in arena.compiler.fills if num_rows == args.batch)
     print(f"batch {args.batch}, temperature {args.temperature}, {arena.num_complete} texts complete")
     print(f"constrained {statistics.median(rates[0]):.1f} tok/s, free {statistics.median(rates[1]):.1f} tok/s")
-    more = 1e3 * args.batch * statistics.median(1 / limited - 1 / free for limited, free in zip(*rates, strict=True))
-    print(f"a step under grammars takes {more:.2f} ms more")
+    means = [1e3 * statistics.fmean(times) for times in arena.choices]
+    print(f"choosing a step's tokens, masks included, processor time: {means[0]:.2f} ms, free {means[1]:.2f} ms")
     print(f"ratio of neighbours: median {statistics.median(ratios):.3f}, least {min(ratios):.3f}")
     print(
         f"mask fill of {args.batch} rows, processor time: mean {1e3 * statistics.fmean(fills):.3f} ms, "

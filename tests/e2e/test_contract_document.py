@@ -25,6 +25,7 @@ SETTINGS: dict[str, Any] = {
     "limits__choices": 3,
     "limits__schema_bytes": 100_000,
     "limits__schema_depth": 10,
+    "limits__grammar_compile_ms": 30_000,
     "limits__template_ms": 100,
     "limits__template_bytes": 2048,
     "model__max_model_len": 4000,
