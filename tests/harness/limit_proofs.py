@@ -4,6 +4,25 @@ A bound that holds no state, or that callers do not reach, stands in REASONS ins
 """
 
 PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
+    "serving/test_grammar_check.py": {
+        "a_compilation_beyond_its_limit_is_refused_while_it_runs_and_afterwards": (
+            "cli/settings.py LimitSettings.grammar_compile_ms",
+        ),
+        "compilations_that_ignore_their_limit_cannot_exhaust_the_threads_in_silence": (
+            "cli/settings.py GrammarSettings.compile_threads",
+        ),
+        "no_more_sources_wait_than_the_bound_allows": ("serving/grammar_check.py MAX_WAITING",),
+        "many_sources_leave_no_more_verdicts_than_the_cache_holds": (
+            "cli/settings.py GrammarSettings.cache_entries",
+            "cli/settings.py GrammarSettings.cache_bytes",
+        ),
+    },
+    "serving_rules/test_constraint_rules.py": {
+        "sizes_are_bounded_and_may_be_lowered": (
+            "cli/settings.py LimitSettings.schema_bytes",
+            "cli/settings.py LimitSettings.schema_depth",
+        ),
+    },
     "grammar/test_hostile_grammars.py": {
         "deep_schemas_are_refused_by_their_limit": (
             "grammar/json_text.py MAX_SCHEMA_BYTES",
