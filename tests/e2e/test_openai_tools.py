@@ -1,4 +1,4 @@
-"""Tools through the official `openai` client: plain calls, streaming helpers, parsed pydantic tools, deprecated forms."""
+"""Tools through the official `openai` client: plain calls, streaming helpers, parsed tools, deprecated forms."""
 
 import json
 from collections.abc import Iterator

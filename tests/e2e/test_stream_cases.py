@@ -161,6 +161,15 @@ def _check_top(stream: Stream, value: list[list[str]]) -> None:
     assert [[top["token"] for top in entry] for entry in _entries(stream, "top_logprobs")] == value
 
 
+def _check_json(stream: Stream, value: Any) -> None:
+    assert json.loads(stream.content()) == value
+
+
+def _check_reason_in(stream: Stream, value: list[str]) -> None:
+    (reason,) = stream.finish_reasons()
+    assert reason in value
+
+
 EXPECTATIONS: dict[str, Callable[[Stream, Any], None]] = {
     **TOOL_EXPECTATIONS,
     "content": _check_content,
@@ -170,6 +179,8 @@ EXPECTATIONS: dict[str, Callable[[Stream, Any], None]] = {
     "contents": _check_contents,
     "finish_reason": _check_reason,
     "finish_reasons": _check_reasons,
+    "finish_reason_in": _check_reason_in,
+    "json_content": _check_json,
     "usage": _check_usage,
     "logprob_values": _check_values,
     "logprob_bytes": _check_bytes,

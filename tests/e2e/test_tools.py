@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.event_stream import Stream, read_stream
+from harness.event_stream import read_stream
 from harness.parsed_output import TOOLS
 from harness.raw_http import Answer, request
 from harness.server_thread import ServerThread, wait_until
@@ -196,7 +197,7 @@ def test_without_a_named_format_the_generic_one_is_read_and_none_reads_nothing(s
 
 def test_tools_are_part_of_the_prompt_and_a_choice_of_none_leaves_them_out(server: ServerThread) -> None:
     def count(**members: Any) -> int:
-        whole = ask(server, script_of("x"), **members).json()
+        whole = ask(server, script_of("x", "json"), **members).json()
         return int(whole["usage"]["prompt_tokens"])
 
     messages = [{"role": "user", "content": "hi"}]
@@ -205,6 +206,14 @@ def test_tools_are_part_of_the_prompt_and_a_choice_of_none_leaves_them_out(serve
     assert count() == told["count"]
     assert count(tool_choice="none") == count(tools=[])
     assert count(functions=FUNCTIONS) == count(parallel_tool_calls=False)
+
+
+def test_the_example_of_the_page_works(server: ServerThread) -> None:
+    page = (Path(__file__).parents[2] / "docs/tool_calls.md").read_text("utf-8")
+    body = page.partition("-H 'Content-Type: application/json' -d '")[2].partition("'\n```")[0]
+    choice = request(server.port, "POST", CHAT, body.encode()).json()["choices"][0]
+    assert choice["message"]["tool_calls"][0]["function"]["name"] == "tide_at"
+    assert choice["finish_reason"] == "tool_calls"
 
 
 def test_a_family_that_is_not_here_is_refused(server: ServerThread) -> None:
@@ -224,4 +233,3 @@ def test_a_schema_that_cannot_be_enforced_is_refused_by_its_place(server: Server
         error = answer.json()["error"]
         assert answer.status == 400
         assert error["param"].startswith("tools[1].function.parameters.properties.a"), error
-    assert isinstance(read_stream(ask(server, script_of("x"), stream=True).body), Stream)

@@ -15,6 +15,12 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
         "a_pattern_that_explodes_is_refused_or_works_within_its_limits": ("grammar/llguidance_compiler.py LEXER_FUEL",),
         "white_space_between_tokens_ends": ("grammar/json_text.py MAX_WHITESPACE",),
     },
+    "grammar/test_composite_grammar.py": {
+        "parts_that_say_nothing_are_refused": ("grammar/composite_grammar.py MAX_REPEATS",),
+    },
+    "tool_grammar/test_tag_values.py": {
+        "types_are_looked_for_as_far_as_the_parser_looks": ("grammar/raw_text.py MAX_LOOKS",),
+    },
     "parsers/test_tool_families.py": {
         "a_schema_is_looked_at_so_far_and_no_further": ("parsers/offered_tools.py MAX_LOOKS",),
     },

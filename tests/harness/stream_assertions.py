@@ -161,6 +161,10 @@ def no_raw_line_separators(told: Told) -> None:
         assert not any(separator in line for separator in LINE_SEPARATORS)
 
 
+def content_is_json_object(told: Told) -> None:
+    assert isinstance(json.loads(told.stream.content()), dict)
+
+
 ASSERTIONS: dict[str, Callable[[Told], None]] = {
     function.__name__: function
     for function in (
@@ -185,6 +189,7 @@ ASSERTIONS: dict[str, Callable[[Told], None]] = {
         completions_logprob_shape,
         stream_equals_nonstream,
         no_raw_line_separators,
+        content_is_json_object,
     )
 }
 

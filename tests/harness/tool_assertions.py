@@ -111,14 +111,6 @@ def check_arguments_text(stream: Stream, value: list[str]) -> None:
     assert [call.text for call in calls_of(stream)] == value
 
 
-def check_reasons_in(stream: Stream, value: list[str]) -> None:
-    assert stream.finish_reasons()[0] in value
-
-
-def check_json_content(stream: Stream, value: Any) -> None:
-    assert json.loads(stream.content()) == value
-
-
 def check_num_entries(stream: Stream, value: int) -> None:
     parts = [choice["logprobs"] for choice in stream.choices() if choice.get("logprobs")]
     assert sum(len(part["content"]) for part in parts) == value
@@ -128,7 +120,5 @@ TOOL_EXPECTATIONS: dict[str, Callable[[Stream, Any], None]] = {
     "tool_calls": check_calls,
     "tool_calls_by_index": check_calls_by_index,
     "arguments_text": check_arguments_text,
-    "finish_reason_in": check_reasons_in,
-    "json_content": check_json_content,
     "logprob_entries": check_num_entries,
 }

@@ -207,14 +207,19 @@ def test_what_cannot_be_meant_is_400_with_its_place(route: str, number: int) -> 
     assert (answer.status, error["code"], error["param"]) == (400, code, param)
 
 
-@pytest.mark.parametrize("constraint", [{"response_format": named(SCHEMA)}, structured(regex="a")])
-def test_a_constraint_beside_tools_that_may_be_called_is_400(constraint: dict[str, Any]) -> None:
+TAGS = {"type": "structural_tag", "structures": [{"begin": "<a>", "schema": {}, "end": "</a>"}], "triggers": ["<a>"]}
+
+
+def test_structural_tags_beside_tools_that_may_be_called_are_400() -> None:
     named_choice = {"type": "function", "function": {"name": "ping"}}
     for choice in (None, "auto", "required", named_choice):
         with pytest.raises(InvalidValue) as raised:
-            of_chat(**constraint, tools=[PING], tool_choice=choice)
-        assert raised.value.param == next(iter(constraint))
-    assert of_chat(**constraint, tools=[]) is not None
+            of_chat(**structured(structural_tag=TAGS), tools=[PING], tool_choice=choice)
+        assert raised.value.param == "structured_outputs"
+    for members in ({"tools": []}, {"tools": [PING], "tool_choice": "none"}):
+        assert of_chat(**structured(structural_tag=TAGS), **members) is not None
+    for constraint in ({"response_format": named(SCHEMA)}, structured(regex="a")):
+        assert of_chat(**constraint, tools=[PING]) is not None
 
 
 LARGE: list[tuple[dict[str, Any], str, str]] = [

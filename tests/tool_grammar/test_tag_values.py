@@ -147,3 +147,12 @@ SCHEMAS = st.recursive(
 def test_grammar_and_parser_read_the_same_types_from_a_schema(schema: Any, definition: Any) -> None:
     root = {"type": "object", "properties": {"v": schema}, "$defs": {"A": definition}}
     assert read_types(root, schema) == ToolSchema(root).types_of("v")
+
+
+def test_types_are_looked_for_as_far_as_the_parser_looks() -> None:
+    for schema in (
+        {"anyOf": [{"type": "integer"}, *[{"type": "string"}] * 250]},
+        {"anyOf": [{"$ref": "#/$defs/E"}] * 3},
+    ):
+        root = {"properties": {"v": schema}, "$defs": {"E": {"anyOf": [{"$ref": "#/$defs/E"}] * 2}}}
+        assert read_types(root, schema) == ToolSchema(root).types_of("v")

@@ -135,7 +135,7 @@ class GrammarCheck:
         limit_ms = self._bounds.limit_ms
         if len(self._overdue) >= self._bounds.num_threads:
             oldest = min(self._flights[key].started_at or 0.0 for key in self._overdue)
-            actual_ms = max(limit_ms, int((self._clock.now() - oldest) * 1000))
+            actual_ms = max(limit_ms + 1, int((self._clock.now() - oldest) * 1000))
             raise NoCapacity(
                 f"Every thread that compiles grammars is beyond the limit {COMPILE_LIMIT}; try again soon.",
                 limit=LimitFact(COMPILE_LIMIT, limit_ms, actual_ms, "server"),
@@ -233,7 +233,7 @@ class GrammarCheck:
 
     def _too_slow(self, duration_s: float) -> GrammarRefusal:
         limit_ms = self._bounds.limit_ms
-        actual_ms = max(limit_ms, int(duration_s * 1000))
+        actual_ms = max(limit_ms + 1, int(duration_s * 1000))
         return GrammarRefusal(
             RefusalKind.GRAMMAR_TOO_COMPLEX,
             f"takes longer to compile than the limit {COMPILE_LIMIT}, which is {limit_ms}",
