@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 
 from tidegate.core.sequence_status import TRANSITIONS, SequenceEvent, SequenceStatus, next_status
+from tidegate.core.speculative.prompt_lookup import PromptNgrams
+from tidegate.core.speculative.state import Speculation
 from tidegate.inference.request import InferenceRequest
 
 Order = tuple[int, int, int]
@@ -22,6 +24,7 @@ class LiveRequest:
         "is_admitted",
         "is_announced",
         "is_held",
+        "ngrams",
         "num_scored",
         "num_unfinished",
         "prompt",
@@ -47,6 +50,7 @@ class LiveRequest:
         self.is_announced = False
         self.is_admitted = False
         self.is_held = False
+        self.ngrams: PromptNgrams | None = None
 
     @property
     def needs_prompt_scores(self) -> bool:
@@ -59,7 +63,7 @@ class Sequence:
     """One choice. `key` is never used twice; `seq_id`, from a fixed supply, is there while it has memory.
 
     Positions `0 .. num_computed` are in the cache or in the step under way. `not_before` is the instant until which
-    the scheduler leaves it alone.
+    the scheduler leaves it alone. `speculation` is there once drafts were thought of.
     """
 
     key: int
@@ -72,6 +76,7 @@ class Sequence:
     num_computed: int = 0
     is_held: bool = False
     is_started: bool = False
+    speculation: Speculation | None = None
     order: Order = field(init=False)
 
     def __post_init__(self) -> None:

@@ -95,6 +95,7 @@ class EngineCore:
     def statistics(self) -> EngineGauges:
         """Returns the accounts after the last step. `step_s` is the caller's to measure."""
         roster, blocks = self._scheduler.roster, self._scheduler.statistics()
+        drafter = self._scheduler.drafter
         num_held_active = sum(sequence.is_held for sequence in roster.active)
         return EngineGauges(
             num_waiting=len(roster.waiting),
@@ -111,6 +112,9 @@ class EngineCore:
             num_cached_tokens=0,
             num_step_tokens=self._num_step_tokens,
             num_output_tokens=self._scheduler.num_output_tokens,
+            num_drafts=0 if drafter is None else drafter.num_drafts,
+            num_draft_tokens=0 if drafter is None else drafter.num_draft_tokens,
+            num_accepted_tokens=0 if drafter is None else drafter.num_accepted_tokens,
         )
 
     def check_integrity(self) -> None:

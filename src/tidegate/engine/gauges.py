@@ -33,6 +33,11 @@ class EngineGauges(msgspec.Struct, frozen=True, array_like=True):
     num_decode_steps: int = 0
     num_output_tokens: int = 0
     """Every token generated, the one that ends a sequence included."""
+    num_drafts: int = 0
+    """Rows that were fed with draft tokens."""
+    num_draft_tokens: int = 0
+    num_accepted_tokens: int = 0
+    """Draft tokens that were what the sequence then chose."""
 
 
 class EngineStatus(msgspec.Struct, frozen=True):

@@ -28,10 +28,16 @@ class BuiltEngine:
 def build_engine(options: EngineOptions) -> BuiltEngine:
     """Loads what the options name. Raises whatever the loading raises; the message is for the operator."""
     backend, chooser = _BUILDERS[options.backend](options)
-    limits = StepLimits()
-    if options.prefill_chunk_tokens is not None:
-        limits = StepLimits(max_prefill_tokens=options.prefill_chunk_tokens)
-    return BuiltEngine(EngineCore(backend, chooser, limits), backend)
+    return BuiltEngine(EngineCore(backend, chooser, _limits(options)), backend)
+
+
+def _limits(options: EngineOptions) -> StepLimits:
+    # The script says how many tokens a step of a scripted engine brings: nothing is guessed there.
+    is_speculative = options.speculative == "prompt_lookup" and options.backend != "scripted"
+    return StepLimits(
+        max_prefill_tokens=options.prefill_chunk_tokens or StepLimits().max_prefill_tokens,
+        max_draft_tokens=options.max_draft_tokens if is_speculative else 0,
+    )
 
 
 def _build_llama(options: EngineOptions) -> tuple[Backend, Chooser]:

@@ -133,6 +133,7 @@ class LlamaCppBackend:
             logit_tolerance=LOGIT_TOLERANCE,
             weights_digest=digest,
             build=self._library.build,
+            max_pass_rows=plan.max_step_outputs,
         )
 
 

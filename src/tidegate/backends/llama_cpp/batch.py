@@ -75,11 +75,11 @@ def _plan_order(plan: StepPlan) -> StepTokens:
     positions = np.empty(size, np.int32)
     seq_ids = np.empty(size, np.int32)
     wanted = np.ones(size, np.int8)
-    at = len(decode)
-    token_ids[:at] = [row.token_id for row in decode]
-    positions[:at] = [row.position for row in decode]
-    seq_ids[:at] = [row.seq_id for row in decode]
-    rows = [(row.seq_id, row.position) for row in decode]
+    at = plan.num_decode_tokens
+    token_ids[:at] = [token_id for row in decode for token_id in (row.token_id, *row.draft_ids)]
+    rows = [(row.seq_id, row.position + index) for row in decode for index in range(row.num_tokens)]
+    seq_ids[:at] = [seq_id for seq_id, _ in rows]
+    positions[:at] = [position for _, position in rows]
     for part in plan.prefill:
         length = len(part.token_ids)
         end = at + length
