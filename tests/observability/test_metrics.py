@@ -42,6 +42,13 @@ GAUGES = EngineGauges(
     num_mixed_steps=2,
     decode_steps_s=0.5,
     num_decode_steps=4,
+    num_constrained=2,
+    num_grammar_compiles=7,
+    num_grammar_hits=11,
+    num_grammar_failures=1,
+    grammar_compile_s=0.75,
+    num_grammar_masks=80,
+    grammar_mask_s=0.125,
 )
 
 
@@ -103,6 +110,13 @@ def test_the_engines_accounts_are_read_when_somebody_looks() -> None:
         "engine_prefill_step_seconds_total": 1.5,
         "engine_decode_steps_total": 4,
         "engine_decode_step_seconds_total": 0.5,
+        "requests_constrained": 2,
+        "engine_grammar_compiles_total": 7,
+        "engine_grammar_cache_hits_total": 11,
+        "engine_grammar_compile_failures_total": 1,
+        "engine_grammar_compile_seconds_total": 0.75,
+        "engine_grammar_masks_total": 80,
+        "engine_grammar_mask_seconds_total": 0.125,
     }
     assert {name: found["tidegate_" + name] for name in expected} == expected
 

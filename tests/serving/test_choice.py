@@ -33,6 +33,31 @@ def content(events: list[StreamEvent]) -> str:
     return "".join(event.text for event in events if isinstance(event, ContentText))
 
 
+# what the engine says, what the caller is told
+GRAMMAR_ENDS = [
+    (EngineFinish.GRAMMAR_COMPLETE, None),
+    (EngineFinish.GRAMMAR_DEAD_END, StopMatch(is_dead_end=True)),
+]
+
+
+@pytest.mark.parametrize(("finish", "match"), GRAMMAR_ENDS, ids=[finish.name for finish, _ in GRAMMAR_ENDS])
+@pytest.mark.parametrize("is_alone", [False, True])
+def test_a_grammars_end_is_a_stop_whose_last_token_shows(
+    finish: EngineFinish, match: StopMatch | None, is_alone: bool
+) -> None:
+    deltas = [delta([97, 98]), delta([], finish)] if is_alone else [delta([97, 98], finish)]
+    events, choice = read(PLAN, deltas)
+    assert content(events) == "ab"
+    assert events[-1] == ChoiceFinished(FinishReason.STOP, match)
+    assert choice.num_tokens == 2
+
+
+def test_what_is_held_back_at_a_dead_end_is_text() -> None:
+    events, _ = read(replace(PLAN, stop_strings=("bcd",)), [delta([97, 98], EngineFinish.GRAMMAR_DEAD_END)])
+    assert content(events) == "ab"
+    assert events[-1] == ChoiceFinished(FinishReason.STOP, StopMatch(is_dead_end=True))
+
+
 def test_an_end_token_counts_and_does_not_show() -> None:
     events, choice = read(PLAN, [delta([97, 98]), delta([EOS_TOKEN_ID], EngineFinish.EOS)])
     assert content(events) == "ab"

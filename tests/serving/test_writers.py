@@ -184,3 +184,21 @@ def test_no_number_that_is_not_finite_leaves(value: float) -> None:
     (token,) = frames(writer.render(0, ContentText("a", (entry,))))[0]["choices"][0]["logprobs"]["content"]
     assert token["logprob"] == -9999.0
     assert token["top_logprobs"][0]["logprob"] == -9999.0
+
+
+DEAD_END: list[tuple[int, StreamEvent]] = [
+    (0, ContentText("ab")),
+    (0, ChoiceFinished(FinishReason.STOP, StopMatch(is_dead_end=True))),
+]
+
+
+def test_a_dead_end_is_a_stop_with_its_own_reason_streamed_and_whole() -> None:
+    chat, completion = ChatWriter(head("chat.completion.chunk"), 1), CompletionWriter(head("text_completion"), None)
+    whole_chat = ChatAssembler(IDENTITY, 1, want_logprobs=False)
+    whole_completion = CompletionAssembler(IDENTITY, 1, None)
+    for item in DEAD_END:
+        whole_chat.feed(*item)
+        whole_completion.feed(*item)
+    ends = [frames(writer.render(*DEAD_END[1]))[0]["choices"][0] for writer in (chat, completion)]
+    ends += [json.loads(whole.result(COUNTS))["choices"][0] for whole in (whole_chat, whole_completion)]
+    assert [(end["finish_reason"], end["stop_reason"]) for end in ends] == [("stop", "grammar_dead_end")] * 4

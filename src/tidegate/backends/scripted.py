@@ -26,6 +26,7 @@ import numpy as np
 
 from tidegate.core.backend import BackendCaps, BackendError, StepLogits
 from tidegate.core.chooser import ChooseRow, Chosen
+from tidegate.core.grammar_desk import GrammarOrder
 from tidegate.core.plan import KvDrop, KvMove, KvShare, KvTruncate, StepPlan
 from tidegate.core.sampler.logprobs import finite_logprob
 from tidegate.inference.finish import EngineFinish
@@ -168,8 +169,9 @@ class ScriptPlayer:
     def __init__(self) -> None:
         self._parts: dict[int, _Part] = {}
 
-    def open(self, key: int, request: InferenceRequest, choice: int) -> None:
+    def open(self, key: int, request: InferenceRequest, choice: int, grammar: GrammarOrder | None = None) -> None:
         """Prepares for one choice, which plays `choices[choice % len(choices)]`."""
+        del grammar  # a script is played as it stands
         script = request.script or _DEFAULT_SCRIPT
         part = script.choices[choice % len(script.choices)] if script.choices else ScriptChoice(())
         num_tokens = len(part.token_ids) * max(part.repeat, 0)
@@ -189,6 +191,10 @@ class ScriptPlayer:
     def close(self, key: int) -> None:
         """Forgets a sequence. Idempotent."""
         self._parts.pop(key, None)
+
+    def is_ready(self, key: int) -> bool:  # noqa: ARG002 - nothing is on its way
+        """A script needs no grammar."""
+        return True
 
     def choose(self, rows: Sequence[ChooseRow], logits: StepLogits) -> list[Chosen]:  # noqa: ARG002 - no model here
         """Returns what the script has next for each row. No token, no finish and a pause: not yet, ask again."""

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from tidegate.backends.simulated_cache import SimulatedCache
 from tidegate.core.backend import BackendCaps, BackendError, Float32Array, StepLogits
 from tidegate.core.plan import KvMove, KvShare, KvTruncate, StepPlan
+from tidegate.grammar.matcher import TokenTable
 
 BOS_TOKEN = 256
 EOS_TOKEN = 257
@@ -111,6 +112,17 @@ class SimulatedBackend:
     @property
     def caps(self) -> BackendCaps:
         return self._caps
+
+    def token_table(self) -> TokenTable:
+        """Returns the bytes of all tokens: what is no byte is a control token."""
+        ends = self._caps.eos_token_ids
+        size = self._shape.vocab_size
+        special_ids = frozenset(range(256, size)) | set(ends)
+        tokens = [b"" if i in special_ids else bytes([i]) for i in range(size)]
+        for i, spelling in ((BOS_TOKEN, b"<|bos|>"), (EOS_TOKEN, b"<|eos|>")):
+            if i < size:
+                tokens[i] = spelling
+        return TokenTable(tokens, special_ids, ends)
 
     def execute(self, plan: StepPlan) -> StepLogits:
         """Raises BackendError when the plan breaks a rule of the cache or of the declared sizes."""

@@ -100,6 +100,9 @@ def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
         simulated_model=engine.simulated_model,
         has_costs=engine.simulated_cost,
         grammar_backend=settings.grammar.backend,
+        grammar_threads=settings.grammar.compile_threads,
+        grammar_cache_entries=settings.grammar.cache_entries,
+        grammar_cache_bytes=settings.grammar.cache_bytes,
         speculative=engine.speculative,
         max_draft_tokens=engine.max_draft_tokens,
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tidegate.core.backend import StepLogits
+from tidegate.core.grammar_desk import GrammarOrder
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.output import TokenLogprob
 from tidegate.inference.request import InferenceRequest
@@ -42,8 +43,12 @@ class Chosen:
 class Chooser(Protocol):
     """Holds whatever a sequence needs between steps, under a key that is never used twice."""
 
-    def open(self, key: int, request: InferenceRequest, choice: int) -> None:
-        """Prepares for one choice of a request."""
+    def open(self, key: int, request: InferenceRequest, choice: int, grammar: GrammarOrder | None = None) -> None:
+        """Prepares for one choice of a request. `grammar`: the request's, compiled or on its way."""
+        ...
+
+    def is_ready(self, key: int) -> bool:
+        """Whether the next token could be chosen now. False while it needs a grammar that is still on its way."""
         ...
 
     def choose(self, rows: Sequence[ChooseRow], logits: StepLogits) -> list[Chosen]:

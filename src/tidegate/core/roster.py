@@ -1,8 +1,8 @@
 """Which sequences live, and who of them has memory.
 
 Every live sequence is in exactly one place: active (it has memory and a sequence id), waiting, or parked (without
-memory, and its reader is behind). Moving it between places opens and closes its memory and its chooser's state. Does
-not decide who moves: the scheduler does.
+memory, and held: its reader is behind, or its grammar is not compiled yet). Moving it between places opens and closes
+its memory and its chooser's state. Does not decide who moves: the scheduler does.
 """
 
 from bisect import insort
@@ -24,6 +24,8 @@ class Roster:
         self.active: list[Sequence] = []
         self.waiting = WaitingQueue()
         self.parked: dict[int, Sequence] = {}
+        self.num_constrained = 0
+        self._awaiting: dict[int, Sequence] = {}
         self.num_preemptions = 0
         self.num_prompt_tokens = 0
         self._kv = kv
@@ -32,6 +34,8 @@ class Roster:
     def enter(self, live: LiveRequest) -> None:
         """Takes a new request; its choices wait."""
         self.requests[live.request.request_id] = live
+        if live.grammar is not None:
+            self.num_constrained += len(live.sequences)
         for sequence in live.sequences:
             self.waiting.add(sequence)
 
@@ -68,23 +72,39 @@ class Roster:
         elif self.parked.pop(sequence.key, None) is None:
             self.waiting.remove(sequence)
         self._chooser.close(sequence.key)
-        sequence.live.num_unfinished -= 1
-        if sequence.live.num_unfinished == 0:
-            del self.requests[sequence.live.request.request_id]
+        self._awaiting.pop(sequence.key, None)
+        live = sequence.live
+        live.num_unfinished -= 1
+        if live.grammar is not None:
+            self.num_constrained -= 1
+            live.grammar.is_wanted = live.num_unfinished > 0
+        if live.num_unfinished == 0:
+            del self.requests[live.request.request_id]
 
     def hold(self, live: LiveRequest, *, held: bool) -> None:
         """Parks a request's choices, or lets them run again. Those with memory keep it for now."""
-        live.is_held = held
         for sequence in live.sequences:
-            if sequence.is_finished or sequence.is_held == held:
-                continue
-            sequence.is_held = held
-            if sequence.seq_id is None and held:
-                self.waiting.remove(sequence)
-                self.parked[sequence.key] = sequence
-            elif sequence.seq_id is None:
-                del self.parked[sequence.key]
-                self.waiting.add(sequence)
+            if not sequence.is_finished:
+                was_held, sequence.is_reader_behind = sequence.is_held, held
+                self._replace(sequence, was_held=was_held)
+
+    def await_grammar(self, sequence: Sequence) -> None:
+        """Holds a live sequence until its grammar is compiled."""
+        was_held, sequence.awaits_grammar = sequence.is_held, True
+        self._awaiting[sequence.key] = sequence
+        self._replace(sequence, was_held=was_held)
+
+    @property
+    def has_new_grammar(self) -> bool:
+        """Whether a sequence could go on with `take_grammars`."""
+        return any(not s.has_grammar_on_its_way and not s.is_reader_behind for s in self._awaiting.values())
+
+    def take_grammars(self) -> None:
+        """Lets the sequences run again whose grammars are compiled, or refused."""
+        for sequence in [s for s in self._awaiting.values() if not s.has_grammar_on_its_way]:
+            del self._awaiting[sequence.key]
+            was_held, sequence.awaits_grammar = sequence.is_held, False
+            self._replace(sequence, was_held=was_held)
 
     def check_integrity(self) -> None:
         """Raises InternalError unless each live sequence is in one place, and memory agrees."""
@@ -99,12 +119,23 @@ class Roster:
             raise InternalError("active sequences are out of order")
         self._kv.check_integrity({s.key: s.num_computed for s in self.active})
 
+    def _replace(self, sequence: Sequence, *, was_held: bool) -> None:
+        """Moves a sequence without memory to where it belongs, when being held has begun or ended."""
+        if sequence.is_held == was_held or sequence.seq_id is not None:
+            return
+        if sequence.is_held:
+            self.waiting.remove(sequence)
+            self.parked[sequence.key] = sequence
+        else:
+            del self.parked[sequence.key]
+            self.waiting.add(sequence)
+
     def _start(self, sequence: Sequence, now: float) -> None:
         live = sequence.live
         sequence.is_started = True
         if live.request.script is not None:
             sequence.not_before = now + live.request.script.prefill_delay_s
-        self._chooser.open(sequence.key, live.request, sequence.choice)
+        self._chooser.open(sequence.key, live.request, sequence.choice, live.grammar)
         if not live.is_admitted:
             live.is_admitted = True
             live.queue_s = now - live.arrived_at

@@ -31,6 +31,7 @@ from tidegate.core.plan import DecodeRow, PrefillSlice, StepPlan
 from tidegate.core.roster import Roster
 from tidegate.core.sequence import LiveRequest, Sequence
 from tidegate.core.sequence_status import SequenceEvent, SequenceStatus
+from tidegate.core.speculative.draft_filter import DraftFilter
 from tidegate.core.speculative.drafter import Drafter, Wish
 from tidegate.core.stop_check import StopCheck
 from tidegate.inference.finish import EngineFinish
@@ -67,7 +68,7 @@ class ScheduledStep:
 class Scheduler:
     """Owns the live sequences, their memory, and the outputs that wait to be taken."""
 
-    def __init__(self, caps: BackendCaps, chooser: Chooser, limits: StepLimits) -> None:
+    def __init__(self, caps: BackendCaps, chooser: Chooser, limits: StepLimits, draft_filter: DraftFilter) -> None:
         if caps.max_step_tokens < caps.max_sequences:
             raise ValueError(
                 f"max_step_tokens is {caps.max_step_tokens}, less than max_sequences ({caps.max_sequences}): "
@@ -84,8 +85,9 @@ class Scheduler:
         )
         self.drafter: Drafter | None = None
         if limits.max_draft_tokens and caps.can_truncate:
-            self.drafter = Drafter(limits.max_draft_tokens, self._kv)
+            self.drafter = Drafter(limits.max_draft_tokens, self._kv, draft_filter)
         self._outbox = Outbox()
+        self._chooser = chooser
         self.roster = Roster(self._kv, chooser)
         self.num_prefill_tokens = 0
         self.num_decode_tokens = 0
@@ -123,7 +125,7 @@ class Scheduler:
 
     def next_wake_at(self, now: float) -> float | None:
         """Returns when a step has something to do: `now`, a later instant, or None for not before a command."""
-        if self._outbox or self._kv.has_moves:
+        if self._outbox or self._kv.has_moves or self.roster.has_new_grammar:
             return now
         wakes = [max(now, sequence.not_before) for sequence in self.roster.active if not sequence.is_held]
         if min(wakes, default=None) == now or self._can_admit(now):
@@ -136,6 +138,7 @@ class Scheduler:
     def schedule(self, now: float) -> ScheduledStep:
         """Plans one step at instant `now`. Its memory is taken; carry it out and `commit` it before the next."""
         step = ScheduledStep()
+        self.roster.take_grammars()
         self._grow_running(now)
         self._admit_waiting(now)
         self._plan_tokens(step, now)
@@ -156,7 +159,21 @@ class Scheduler:
             self._take_tokens(sequence, row.draft_ids, choice, now)
         for sequence in step.spent:
             self._end(sequence, EngineFinish.LENGTH)
+        self._await_grammars()
         return self._outbox.take()
+
+    def _await_grammars(self) -> None:
+        """Holds the sequences that lack only their last token's logits, and could not choose by them yet."""
+        for sequence in self.roster.active:
+            if not sequence.awaits_grammar and self._num_feedable(sequence) == 0:
+                self.roster.await_grammar(sequence)
+
+    def _num_feedable(self, sequence: Sequence) -> int:
+        """Returns how many of its pending tokens a step may feed: the last one only when a token can be chosen."""
+        num_pending = sequence.num_pending
+        if not sequence.has_grammar_on_its_way or self._chooser.is_ready(sequence.key):
+            return num_pending
+        return num_pending - 1 if self._max_generated(sequence) else num_pending
 
     # Memory
 
@@ -222,6 +239,7 @@ class Scheduler:
     # Tokens
 
     def _plan_tokens(self, step: ScheduledStep, now: float) -> None:
+        self._await_grammars()
         budget = StepBudget(self._caps.max_sequences, self._caps.max_step_tokens, self._limits.max_scored_rows)
         due = [sequence for sequence in self.roster.active if sequence.is_due(now)]
         running = [sequence for sequence in due if sequence.status is SequenceStatus.RUNNING]
@@ -243,11 +261,11 @@ class Scheduler:
         several = [sequence for sequence in running if sequence.num_pending > 1]
         for index, sequence in enumerate(several):
             num_behind = len(several) - index - 1
-            slices.append((sequence, min(sequence.num_pending, budget.num_tokens - num_behind)))
+            slices.append((sequence, min(self._num_feedable(sequence), budget.num_tokens - num_behind)))
             budget.take(slices[-1][1])
         num_tokens = min(budget.num_tokens, self._limits.max_prefill_tokens) if running else budget.num_tokens
         prefilling = [sequence for sequence in due if sequence.status is SequenceStatus.PREFILLING]
-        shares = share_tokens([sequence.num_pending for sequence in prefilling], num_tokens)
+        shares = share_tokens([self._num_feedable(sequence) for sequence in prefilling], num_tokens)
         for sequence, share in zip(prefilling, shares, strict=True):
             if sequence.is_scoring:
                 share = min(share, budget.num_scored_rows)
@@ -349,7 +367,11 @@ class Scheduler:
             logprobs = None if chosen.logprobs is None else chosen.logprobs[: verdict.num_kept]
             self._outbox.add_tokens(sequence, token_ids, logprobs)
         num_accepted = self._settle_drafts(sequence, draft_ids, token_ids) if draft_ids else 0
-        if verdict.finish is not None:
+        is_complete = chosen.finish is EngineFinish.GRAMMAR_COMPLETE and verdict.num_kept == len(chosen.token_ids)
+        if verdict.finish is EngineFinish.LENGTH and is_complete:
+            # Nothing could have followed, so nothing was cut off.
+            self._end(sequence, EngineFinish.GRAMMAR_COMPLETE)
+        elif verdict.finish is not None:
             self._end(sequence, verdict.finish, stop_token=verdict.stop_token)
         elif chosen.finish is not None:
             self._end(sequence, chosen.finish, error=chosen.error)

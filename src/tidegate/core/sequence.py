@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from tidegate.core.grammar_desk import GrammarOrder
 from tidegate.core.sequence_status import TRANSITIONS, SequenceEvent, SequenceStatus, next_status
 from tidegate.core.speculative.prompt_lookup import PromptNgrams
 from tidegate.core.speculative.state import Speculation
@@ -14,16 +15,16 @@ Order = tuple[int, int, int]
 class LiveRequest:
     """A request whose choices have not all finished.
 
-    `num_scored` counts the entries of its prompt logprobs that were given out. `queue_s` is how long it waited for its
-    first memory.
+    `grammar` is what was ordered for it: None where it has none, or where the engine enforces none. `num_scored`
+    counts the entries of its prompt logprobs that were given out. `queue_s` is how long it waited for its first memory.
     """
 
     __slots__ = (
         "arrival",
         "arrived_at",
+        "grammar",
         "is_admitted",
         "is_announced",
-        "is_held",
         "ngrams",
         "num_scored",
         "num_unfinished",
@@ -33,9 +34,18 @@ class LiveRequest:
         "sequences",
     )
 
-    def __init__(self, request: InferenceRequest, *, arrival: int, arrived_at: float, first_key: int) -> None:
+    def __init__(
+        self,
+        request: InferenceRequest,
+        *,
+        arrival: int,
+        arrived_at: float,
+        first_key: int,
+        grammar: GrammarOrder | None = None,
+    ) -> None:
         queue_delay_s = request.script.queue_delay_s if request.script is not None else 0.0
         self.request = request
+        self.grammar = grammar
         self.arrival = arrival
         self.arrived_at = arrived_at
         self.queue_s = 0.0
@@ -49,7 +59,6 @@ class LiveRequest:
         self.num_scored = 0
         self.is_announced = False
         self.is_admitted = False
-        self.is_held = False
         self.ngrams: PromptNgrams | None = None
 
     @property
@@ -74,7 +83,8 @@ class Sequence:
     seq_id: int | None = None
     generated: list[int] = field(default_factory=list)
     num_computed: int = 0
-    is_held: bool = False
+    is_reader_behind: bool = False
+    awaits_grammar: bool = False
     is_started: bool = False
     speculation: Speculation | None = None
     order: Order = field(init=False)
@@ -104,6 +114,15 @@ class Sequence:
     def is_scoring(self) -> bool:
         """Whether its prefill owes the request's prompt logprobs: choice 0 pays for all."""
         return self.choice == 0 and self.live.needs_prompt_scores
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it does not run for now, and gives way to all others."""
+        return self.is_reader_behind or self.awaits_grammar
+
+    @property
+    def has_grammar_on_its_way(self) -> bool:
+        return self.live.grammar is not None and self.live.grammar.outcome is None
 
     def is_due(self, now: float) -> bool:
         return not self.is_held and self.not_before <= now

@@ -8,10 +8,12 @@ process must end.
 from tidegate.core.backend import Backend
 from tidegate.core.budget import StepLimits
 from tidegate.core.chooser import Chooser
+from tidegate.core.grammar_desk import GrammarCounts, GrammarDesk
 from tidegate.core.intake import refusal_of
 from tidegate.core.plan import StepPlan
 from tidegate.core.scheduler import Scheduler
 from tidegate.core.sequence import LiveRequest
+from tidegate.core.speculative.draft_filter import AnyDraft, DraftFilter
 from tidegate.engine.gauges import EngineGauges
 from tidegate.engine.messages import AbortRequest, AddRequest, FlushCache, HoldRequest
 from tidegate.inference.finish import EngineFinish
@@ -23,12 +25,27 @@ from tidegate.inference.request import InferenceRequest
 class EngineCore:
     """A backend under our scheduler. Not thread-safe: one caller applies commands and steps."""
 
-    def __init__(self, backend: Backend, chooser: Chooser, limits: StepLimits | None = None) -> None:
-        """Raises ValueError when a step of the backend cannot hold one token of each sequence."""
+    def __init__(
+        self,
+        backend: Backend,
+        chooser: Chooser,
+        limits: StepLimits | None = None,
+        *,
+        grammars: GrammarDesk | None = None,
+        draft_filter: DraftFilter | None = None,
+    ) -> None:
+        """`grammars`: where requests' grammars are ordered; None when this engine enforces none. `draft_filter` says
+        which guesses are worth their work; None: all.
+
+        Raises ValueError when a step of the backend cannot hold one token of each sequence.
+        """
         self._backend = backend
         self._chooser = chooser
+        self._grammars = grammars
         self._caps = backend.caps
-        self._scheduler = Scheduler(self._caps, chooser, limits if limits is not None else StepLimits())
+        self._scheduler = Scheduler(
+            self._caps, chooser, limits if limits is not None else StepLimits(), draft_filter or AnyDraft()
+        )
         self._next_key = 0
         self._num_arrivals = 0
         self._num_steps = 0
@@ -47,6 +64,7 @@ class EngineCore:
             block_tokens=caps.block_tokens,
             weights_digest=caps.weights_digest,
             build=caps.build,
+            grammar_backend=self._grammars.identity if self._grammars is not None else None,
         )
 
     @property
@@ -96,6 +114,7 @@ class EngineCore:
         """Returns the accounts after the last step. `step_s` is the caller's to measure."""
         roster, blocks = self._scheduler.roster, self._scheduler.statistics()
         drafter = self._scheduler.drafter
+        grammars = self._grammars.counts() if self._grammars is not None else GrammarCounts()
         num_held_active = sum(sequence.is_held for sequence in roster.active)
         return EngineGauges(
             num_waiting=len(roster.waiting),
@@ -112,6 +131,13 @@ class EngineCore:
             num_cached_tokens=0,
             num_step_tokens=self._num_step_tokens,
             num_output_tokens=self._scheduler.num_output_tokens,
+            num_constrained=roster.num_constrained,
+            num_grammar_compiles=grammars.num_compiles,
+            num_grammar_hits=grammars.num_hits,
+            num_grammar_failures=grammars.num_failures,
+            grammar_compile_s=grammars.compile_s,
+            num_grammar_masks=grammars.num_masks,
+            grammar_mask_s=grammars.mask_s,
             num_drafts=0 if drafter is None else drafter.num_drafts,
             num_draft_tokens=0 if drafter is None else drafter.num_draft_tokens,
             num_accepted_tokens=0 if drafter is None else drafter.num_accepted_tokens,
@@ -128,7 +154,12 @@ class EngineCore:
         if error is not None:
             self._scheduler.refuse(request, error)
             return
-        self._scheduler.add(LiveRequest(request, arrival=self._num_arrivals, arrived_at=now, first_key=self._next_key))
+        order = None
+        if self._grammars is not None and request.grammar is not None:
+            order = self._grammars.order(request.grammar.spec)
+        arrival, first_key = self._num_arrivals, self._next_key
+        live = LiveRequest(request, arrival=arrival, arrived_at=now, first_key=first_key, grammar=order)
+        self._scheduler.add(live)
         self._num_arrivals += 1
         self._next_key += request.num_choices
 

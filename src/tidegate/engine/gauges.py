@@ -8,8 +8,9 @@ from tidegate.inference.model_info import ModelInfo
 class EngineGauges(msgspec.Struct, frozen=True, array_like=True):
     """Counts at the end of a step; counters run since the engine process started.
 
-    The last five say where the time of all steps went: `prefill_steps_s` seconds in `num_prefill_steps` steps that
-    carried prompt tokens (`num_mixed_steps` of them decode rows as well), `decode_steps_s` in the others.
+    `num_held` have a reader that is behind, or wait for their grammar to compile. `prefill_steps_s` and the four after
+    it say where the time of all steps went: seconds in `num_prefill_steps` steps that carried prompt tokens
+    (`num_mixed_steps` of them decode rows as well), `decode_steps_s` in the others.
     """
 
     num_waiting: int = 0
@@ -33,6 +34,16 @@ class EngineGauges(msgspec.Struct, frozen=True, array_like=True):
     num_decode_steps: int = 0
     num_output_tokens: int = 0
     """Every token generated, the one that ends a sequence included."""
+    num_constrained: int = 0
+    """Sequences that have not ended and have a grammar."""
+    num_grammar_compiles: int = 0
+    num_grammar_hits: int = 0
+    """Grammars that were compiled already, or on their way."""
+    num_grammar_failures: int = 0
+    grammar_compile_s: float = 0.0
+    num_grammar_masks: int = 0
+    """Masks written: one for each token of a constrained sequence, drafts included."""
+    grammar_mask_s: float = 0.0
     num_drafts: int = 0
     """Rows that were fed with draft tokens."""
     num_draft_tokens: int = 0

@@ -29,8 +29,9 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     `max_model_len`, `kv_tokens`, `block_tokens`, `max_step_tokens`, `prefill_chunk_tokens` count tokens; `kv_tokens`
     is the size of the whole cache. From `num_threads` on the fields concern llama.cpp, apart from the last two.
     `simulated_model` names a rule of the simulated backend; `has_costs` gives its steps a declared duration. The
-    rest concerns backends that sample: who enforces grammars (`none` for nobody), whether tokens are guessed ahead of
-    the model, and how many for one sequence and step.
+    rest concerns backends that sample: who enforces grammars (`none` for nobody), how many compile at once, how many
+    are kept and in how many bytes, whether tokens are guessed ahead of the model, and how many for one sequence and
+    step.
     """
 
     backend: BackendName
@@ -52,6 +53,9 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     simulated_model: Literal["successor", "hash", "history"] = "successor"
     has_costs: bool = False
     grammar_backend: str = "llguidance"
+    grammar_threads: Annotated[int, msgspec.Meta(ge=1, le=64)] = 2
+    grammar_cache_entries: Count = 1024
+    grammar_cache_bytes: Annotated[int, msgspec.Meta(ge=1)] = 256 * 1024 * 1024
     speculative: Literal["off", "prompt_lookup"] = "off"
     max_draft_tokens: Annotated[int, msgspec.Meta(ge=1, le=64)] = 5
 

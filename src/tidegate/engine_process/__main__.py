@@ -13,6 +13,7 @@ import socket
 import stat
 import sys
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
@@ -64,7 +65,7 @@ def _serve(
     log.write("info", "engine starting", backend=options.backend)
     started_at = clock.now()
     try:
-        engine = build_engine(options)
+        engine = build_engine(options, clock)
     except Exception as error:
         # Whatever a library raises while it loads a file that somebody named: the operator needs its words.
         log.write("error", "engine cannot start", error=str(error), traceback=traceback.format_exc())
@@ -72,9 +73,12 @@ def _serve(
     try:
         # From here on a signal only wakes the loop, which ends between two steps.
         signal.signal(signal.SIGTERM, _ignore)
+        if engine.grammars.fault is not None:
+            log.write("warning", "no grammars", backend=options.grammar_backend, why=engine.grammars.fault)
         log.write("info", "engine ready", build=engine.core.model.build, load_s=round(clock.now() - started_at, 3))
         board = Switchboard(engine.core, epoch, engine.core.model)
-        code = StepLoop(engine.core, board, sockets, clock, log).run(parent)
+        loop = StepLoop(engine.core, board, replace(sockets, compiles=engine.grammars.pool), clock, log)
+        code = loop.run(parent)
     finally:
         engine.close()
     log.write("info", "engine stopped", exit_code=int(code))

@@ -36,12 +36,25 @@ class Parent(Protocol):
     def stdin_fd(self) -> int | None: ...
 
 
+class Compiles(Protocol):
+    """Grammars that are compiled in the background."""
+
+    @property
+    def arrivals(self) -> socket.socket: ...
+
+    def collect(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class LoopSockets:
-    """They belong to the caller. Servers connect to `listener`; a byte on `stop` ends the loop between two steps."""
+    """They belong to the caller. Servers connect to `listener`; a byte on `stop` ends the loop between two steps.
+
+    When `compiles.arrivals` can be read, the loop collects.
+    """
 
     listener: socket.socket
     stop: socket.socket
+    compiles: Compiles | None = None
 
 
 class StepLoop:
@@ -52,6 +65,7 @@ class StepLoop:
         self._board = board
         self._listener = sockets.listener
         self._stop = sockets.stop
+        self._compiles = sockets.compiles
         self._clock = clock
         self._log = log
         self._selector = selectors.DefaultSelector()
@@ -65,6 +79,8 @@ class StepLoop:
         self._listener.setblocking(False)
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
         self._selector.register(self._stop, selectors.EVENT_READ, self._quit)
+        if self._compiles is not None:
+            self._selector.register(self._compiles.arrivals, selectors.EVENT_READ, self._collect)
         if parent.stdin_fd is not None:
             self._selector.register(parent.stdin_fd, selectors.EVENT_READ, self._quit)
         try:
@@ -106,6 +122,11 @@ class StepLoop:
 
     def _quit(self) -> None:
         self._is_stopping = True
+
+    def _collect(self) -> None:
+        self._is_settled = False
+        if self._compiles is not None:
+            self._compiles.collect()
 
     def _accept(self) -> None:
         try:

@@ -6,29 +6,54 @@ Each is imported only when it is asked for: a scripted engine loads no shared li
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 
-from tidegate.core.backend import Backend
+from tidegate.clock import Clock
+from tidegate.core.backend import Backend, BackendCaps
 from tidegate.core.budget import StepLimits
 from tidegate.core.chooser import Chooser
+from tidegate.core.grammar_rows import GrammarRows, GrammarShape
 from tidegate.core.sampler.chain import SamplerChain
+from tidegate.core.speculative.draft_filter import AnyDraft
 from tidegate.core.step import EngineCore
 from tidegate.engine.options import EngineOptions
+from tidegate.engine_process.compile_pool import CompilePool, PoolLimits
+from tidegate.engine_process.metered_compiler import MeteredCompiler
+from tidegate.grammar.matcher import TokenTable
+
+
+@dataclass(frozen=True, slots=True)
+class Grammars:
+    """Who enforces grammars in this engine; nobody, for the reason `fault` where it was not meant to be so."""
+
+    rows: GrammarRows | None = None
+    pool: CompilePool | None = None
+    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltEngine:
     core: EngineCore
     backend: Backend
+    grammars: Grammars
 
     def close(self) -> None:
-        """Gives back what the backend holds."""
+        """Gives back what the backend and the compiling threads hold."""
+        if self.grammars.pool is not None:
+            self.grammars.pool.close()
         self.backend.close()
 
 
-def build_engine(options: EngineOptions) -> BuiltEngine:
-    """Loads what the options name. Raises whatever the loading raises; the message is for the operator."""
-    backend, chooser = _BUILDERS[options.backend](options)
-    return BuiltEngine(EngineCore(backend, chooser, _limits(options)), backend)
+def build_engine(options: EngineOptions, clock: Clock) -> BuiltEngine:
+    """Loads what the options name. Raises whatever the loading raises; the message is for the operator.
+
+    Only a grammar backend that cannot be used keeps no engine from starting.
+    """
+    backend, chooser, grammars = _BUILDERS[options.backend](options, clock)
+    core = EngineCore(
+        backend, chooser, _limits(options), grammars=grammars.pool, draft_filter=grammars.rows or AnyDraft()
+    )
+    return BuiltEngine(core, backend, grammars)
 
 
 def _limits(options: EngineOptions) -> StepLimits:
@@ -40,7 +65,30 @@ def _limits(options: EngineOptions) -> StepLimits:
     )
 
 
-def _build_llama(options: EngineOptions) -> tuple[Backend, Chooser]:
+def build_grammars(
+    options: EngineOptions, clock: Clock, caps: BackendCaps, table: Callable[[], TokenTable]
+) -> Grammars:
+    """Makes the compiler that the options name for the tokens of `table`. Raises nothing: `fault` says why not."""
+    from tidegate.grammar.registry import ENTRY_POINT_GROUP, find_backend
+
+    try:
+        make_compiler = find_backend(options.grammar_backend, entry_points(group=ENTRY_POINT_GROUP))
+        if make_compiler is None:
+            return Grammars()
+        compiler = MeteredCompiler(make_compiler(table()), clock)
+        max_draft_tokens = options.max_draft_tokens if options.speculative != "off" else 0
+        shape = GrammarShape(caps.max_sequences, max_draft_tokens, caps.vocab_size, caps.eos_token_ids)
+        rows = GrammarRows(compiler, shape)
+    except Exception as error:
+        return Grammars(fault=f"{type(error).__name__}: {error}")
+    limits = PoolLimits(options.grammar_threads, options.grammar_cache_entries, options.grammar_cache_bytes)
+    return Grammars(rows, CompilePool(compiler, caps.weights_digest, clock, limits))
+
+
+_Built = tuple[Backend, Chooser, Grammars]
+
+
+def _build_llama(options: EngineOptions, clock: Clock) -> _Built:
     from tidegate.backends.llama_cpp.backend import LlamaCppBackend
     from tidegate.backends.llama_cpp.options import LlamaCppOptions
 
@@ -64,10 +112,10 @@ def _build_llama(options: EngineOptions) -> tuple[Backend, Chooser]:
             kv_type_v=options.kv_type_v,
         )
     )
-    return backend, SamplerChain(backend.caps.vocab_size, backend.caps.eos_token_ids)
+    return _with_sampler(backend, build_grammars(options, clock, backend.caps, backend.token_table))
 
 
-def _build_simulated(options: EngineOptions) -> tuple[Backend, Chooser]:
+def _build_simulated(options: EngineOptions, clock: Clock) -> _Built:
     from tidegate.backends.simulated import SimulatedBackend, SimulatedModel, SimulatedShape
 
     max_model_len = options.max_model_len or SimulatedShape().max_model_len
@@ -80,10 +128,15 @@ def _build_simulated(options: EngineOptions) -> tuple[Backend, Chooser]:
     )
     elapse = time.sleep if options.has_costs else None
     backend = SimulatedBackend(SimulatedModel(options.simulated_model), shape, elapse=elapse)
-    return backend, SamplerChain(backend.caps.vocab_size, backend.caps.eos_token_ids)
+    return _with_sampler(backend, build_grammars(options, clock, backend.caps, backend.token_table))
 
 
-def _build_scripted(options: EngineOptions) -> tuple[Backend, Chooser]:
+def _with_sampler(backend: Backend, grammars: Grammars) -> _Built:
+    chooser = SamplerChain(backend.caps.vocab_size, backend.caps.eos_token_ids, grammars.rows)
+    return backend, chooser, grammars
+
+
+def _build_scripted(options: EngineOptions, clock: Clock) -> _Built:  # noqa: ARG001 - a script needs no grammar
     from tidegate.backends.scripted import ScriptedBackend, ScriptPlayer
 
     max_model_len = options.max_model_len or 131_072
@@ -94,7 +147,7 @@ def _build_scripted(options: EngineOptions) -> tuple[Backend, Chooser]:
         block_tokens=options.block_tokens,
         max_step_tokens=options.max_step_tokens,
     )
-    return backend, ScriptPlayer()
+    return backend, ScriptPlayer(), Grammars()
 
 
 def _num_blocks(options: EngineOptions, max_model_len: int) -> int:
@@ -103,7 +156,7 @@ def _num_blocks(options: EngineOptions, max_model_len: int) -> int:
     return max(1, -(-kv_tokens // options.block_tokens))
 
 
-_BUILDERS: dict[str, Callable[[EngineOptions], tuple[Backend, Chooser]]] = {
+_BUILDERS: dict[str, Callable[[EngineOptions, Clock], _Built]] = {
     "llama": _build_llama,
     "scripted": _build_scripted,
     "simulated": _build_simulated,

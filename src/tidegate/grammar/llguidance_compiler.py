@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import llguidance
+import numpy as np
 
 from tidegate.errors import LimitFact
 from tidegate.grammar.json_text import JSON_OPTIONS, MAX_SCHEMA_BYTES, read_schema
@@ -51,11 +52,12 @@ class LlguidanceGrammar:
 
     def __init__(self, base: llguidance.LLMatcher, eos_ids: frozenset[int], source_bytes: int) -> None:
         self._base = base
+        self._has_no_text = has_no_text(base, eos_ids)
         self._eos_ids = eos_ids
         self._source_bytes = source_bytes
 
     def make_matcher(self) -> LlguidanceMatcher:
-        return LlguidanceMatcher(self._base, self._eos_ids)
+        return LlguidanceMatcher(self._base, self._eos_ids, has_no_text=self._has_no_text)
 
     @property
     def num_bytes(self) -> int:
@@ -104,6 +106,14 @@ class LlguidanceCompiler:
             for matcher, entry in zip(matchers, rows, strict=True)
             if isinstance(matcher, LlguidanceMatcher)
         ]
+
+
+def has_no_text(base: llguidance.LLMatcher, eos_ids: frozenset[int]) -> bool:
+    """Whether a machine at its beginning allows the empty text and nothing else."""
+    if not base.is_accepting():
+        return False
+    bits = np.unpackbits(np.frombuffer(base.deep_copy().compute_bitmask(), np.uint8), bitorder="little")
+    return bool(frozenset(np.flatnonzero(bits).tolist()) <= eos_ids)
 
 
 def check_rows(rows: Sequence[MaskRow], num_rows: int) -> None:

@@ -1,9 +1,10 @@
 """llguidance's machine behind the port `GrammarMatcher`.
 
-Three things of llguidance are not passed on as they are. It takes no end token where only an end token could follow:
+Four things of llguidance are not passed on as they are. It takes no end token where only an end token could follow:
 ends are kept here. A dead end is an error to it, which no rollback cures: the machine is then built again from its
 grammar and its tokens, so that a draft that runs into a dead end costs nothing. And it offers an end token in the mask
-of a failed machine: such a row is emptied here.
+of a failed machine: such a row is emptied here. That only the empty text is allowed it does not know before a token
+came: the compiler finds out.
 """
 
 from collections.abc import Sequence
@@ -15,10 +16,14 @@ from tidegate.grammar.mask_buffer import MaskWords
 
 
 class LlguidanceMatcher:
-    """One sequence. `base` is a machine at its beginning, which is copied and never moved."""
+    """One sequence. `base` is a machine at its beginning, which is copied and never moved.
 
-    def __init__(self, base: llguidance.LLMatcher, eos_ids: frozenset[int]) -> None:
+    `has_no_text`: only the empty text is allowed.
+    """
+
+    def __init__(self, base: llguidance.LLMatcher, eos_ids: frozenset[int], *, has_no_text: bool = False) -> None:
         self._base = base
+        self._has_no_text = has_no_text
         self._machine = base.deep_copy()
         self._eos_ids = eos_ids
         self._accepted: list[int] = []
@@ -61,7 +66,9 @@ class LlguidanceMatcher:
     def is_terminated(self) -> bool:
         if self._error is not None:
             return False
-        return self._has_ended or bool(self._machine.is_stopped() and self._machine.is_accepting())
+        if self._has_no_text or self._has_ended:
+            return True
+        return bool(self._machine.is_stopped() and self._machine.is_accepting())
 
     @property
     def error(self) -> str | None:

@@ -9,7 +9,8 @@ A machine follows one sequence and decides which tokens may come next; it knows 
 - After the end token, or where only an end token could follow, `is_terminated` is true.
 - A row without any bit is a dead end: no token of this vocabulary continues the text. It is not an error.
 
-Machines and compilers are used by one thread at a time; compiled grammars may be shared by all threads.
+`compile` may be called by several threads at once; all else of a compiler, and a machine, is used by one thread at a
+time. Compiled grammars may be shared by all threads.
 """
 
 from collections.abc import Sequence

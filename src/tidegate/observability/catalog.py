@@ -47,7 +47,8 @@ ENGINE: tuple[Metric, ...] = (
     _metric("poison_refusals", _COUNTER, "Requests refused because engines died with them again and again."),
     _metric("requests_running", _GAUGE, "Sequences in the engine's batch; each choice of a request is one."),
     _metric("requests_waiting", _GAUGE, "Sequences that wait in the engine."),
-    _metric("requests_held", _GAUGE, "Sequences not scheduled because their reader is behind."),
+    _metric("requests_constrained", _GAUGE, "Sequences in the engine that have a grammar."),
+    _metric("requests_held", _GAUGE, "Sequences not scheduled: their reader is behind, or their grammar compiles."),
     _metric("kv_blocks", _GAUGE, "KV cache blocks by state: free, cached, used.", "state"),
     _metric("kv_cache_usage_ratio", _GAUGE, "Used KV cache blocks as a share of all, 0 to 1."),
     _metric("prefix_cache_queries", _COUNTER, "Prompt tokens looked up in the prefix cache."),
@@ -63,6 +64,12 @@ ENGINE: tuple[Metric, ...] = (
     _metric("engine_prefill_step_seconds", _COUNTER, "Time spent in steps that carried prompt tokens."),
     _metric("engine_decode_steps", _COUNTER, "Steps of decode rows only."),
     _metric("engine_decode_step_seconds", _COUNTER, "Time spent in steps of decode rows only."),
+    _metric("engine_grammar_compiles", _COUNTER, "Grammars that the engine compiled, or refused to."),
+    _metric("engine_grammar_compile_seconds", _COUNTER, "Time spent compiling them, beside the steps."),
+    _metric("engine_grammar_compile_failures", _COUNTER, "Grammars that the engine refused to compile."),
+    _metric("engine_grammar_cache_hits", _COUNTER, "Grammars that the engine had compiled already, or was compiling."),
+    _metric("engine_grammar_masks", _COUNTER, "Masks that the engine wrote, one for each token of a constrained row."),
+    _metric("engine_grammar_mask_seconds", _COUNTER, "Time spent in steps writing masks."),
 )
 
 ADMISSION: tuple[Metric, ...] = (

@@ -193,6 +193,7 @@ def _engine_series(engine: EngineView, gauges: GaugesView) -> dict[str, Series]:
         "poison_refusals": engine.num_poison_refusals,
         "requests_running": up * gauges.num_running,
         "requests_waiting": up * gauges.num_waiting,
+        "requests_constrained": up * gauges.num_constrained,
         "requests_held": up * gauges.num_held,
         "kv_cache_usage_ratio": up * gauges.blocks_used / num_blocks if num_blocks else 0.0,
         "prefix_cache_queries": gauges.num_prompt_tokens,
@@ -208,6 +209,12 @@ def _engine_series(engine: EngineView, gauges: GaugesView) -> dict[str, Series]:
         "engine_prefill_step_seconds": gauges.prefill_steps_s,
         "engine_decode_steps": gauges.num_decode_steps,
         "engine_decode_step_seconds": gauges.decode_steps_s,
+        "engine_grammar_compiles": gauges.num_grammar_compiles,
+        "engine_grammar_compile_seconds": gauges.grammar_compile_s,
+        "engine_grammar_compile_failures": gauges.num_grammar_failures,
+        "engine_grammar_cache_hits": gauges.num_grammar_hits,
+        "engine_grammar_masks": gauges.num_grammar_masks,
+        "engine_grammar_mask_seconds": gauges.grammar_mask_s,
     }
     series: dict[str, Series] = {"tidegate_" + name: [((), float(value))] for name, value in single.items()}
     states = {"free": gauges.blocks_free, "cached": gauges.blocks_cached, "used": gauges.blocks_used}

@@ -33,6 +33,9 @@ from tidegate.inference.finish import StopMatch
 from tidegate.serving.chunk_head import ChunkHead, ReplyIdentity
 from tidegate.serving.usage import TokenCounts
 
+DEAD_END = "grammar_dead_end"
+"""The `stop_reason` of a choice whose grammar left no token that could follow. No failure, and nothing to retry."""
+
 
 def chat_logprobs(entries: list[LogprobEntry]) -> ChatLogprobs:
     """Returns the public `logprobs` object of a chat choice."""
@@ -46,9 +49,11 @@ def _token_logprob(entry: LogprobEntry) -> TokenLogprob:
 
 
 def stop_reason(match: StopMatch | None) -> str | int | UnsetType:
-    """Returns what stopped a choice: a stop string or a stop token id; UNSET for an end token."""
+    """Returns what stopped a choice: a stop string, a stop token id, or `grammar_dead_end`; UNSET for an end token."""
     if match is None:
         return UNSET
+    if match.is_dead_end:
+        return DEAD_END
     if match.text is not None:
         return match.text
     return match.token_id if match.token_id is not None else UNSET

@@ -89,7 +89,8 @@ class ChoiceStream:
             if self._feed_token(token_id, i, delta, events):
                 return events
         if delta.finish in _ENDINGS:
-            self._finish(_ENDINGS[delta.finish], StopMatch(token_id=delta.stop_token), events)
+            is_dead_end = delta.finish is EngineFinish.GRAMMAR_DEAD_END
+            self._finish(_ENDINGS[delta.finish], StopMatch(None, delta.stop_token, is_dead_end), events)
         elif self._token_ids and events:
             self._attach_token_ids(events)
         return events
@@ -152,7 +153,7 @@ class ChoiceStream:
             if self._take_parsed(event, events):
                 return
         self._emit(self._matcher.finish(), events)
-        self._close(reason, match if match.token_id is not None else None, events)
+        self._close(reason, match if match.token_id is not None or match.is_dead_end else None, events)
 
     def _close(self, reason: FinishReason, match: StopMatch | None, events: list[StreamEvent]) -> None:
         self.finish_reason = reason
@@ -175,4 +176,6 @@ _ENDINGS = {
     EngineFinish.EOS: FinishReason.STOP,
     EngineFinish.STOP_TOKEN: FinishReason.STOP,
     EngineFinish.LENGTH: FinishReason.LENGTH,
+    EngineFinish.GRAMMAR_COMPLETE: FinishReason.STOP,
+    EngineFinish.GRAMMAR_DEAD_END: FinishReason.STOP,
 }

@@ -71,6 +71,10 @@ def check_matcher(make_compiler: Callable[[TokenTable], GrammarCompiler]) -> Non
             _walk(compiler, words, grammar, random.Random(100 * number + seed))
         _check_sticky_error(compiler, words, grammar)
     _check_batch(compiler, words)
+    empty = compiler.compile(RegexSpec(""))
+    _require(not isinstance(empty, GrammarRefusal), "the empty text is a text")
+    if not isinstance(empty, GrammarRefusal):
+        _require(empty.make_matcher().is_terminated, "where only the empty text is allowed, the machine is terminated")
 
 
 def _check_registration(compiler: GrammarCompiler) -> None:

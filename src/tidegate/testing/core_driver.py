@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from tidegate.core.backend import Backend, BackendCaps, StepLogits
 from tidegate.core.budget import StepLimits
 from tidegate.core.chooser import Chooser
+from tidegate.core.grammar_desk import GrammarDesk
 from tidegate.core.plan import StepPlan
 from tidegate.core.step import EngineCore
 from tidegate.engine.messages import AbortRequest, AddRequest, HoldRequest
@@ -65,9 +66,10 @@ class CoreDriver:
         *,
         limits: StepLimits | None = None,
         clock: ManualClock | None = None,
+        grammars: GrammarDesk | None = None,
     ) -> None:
         self.backend = RecordingBackend(backend)
-        self.core = EngineCore(self.backend, chooser, limits)
+        self.core = EngineCore(self.backend, chooser, limits, grammars=grammars)
         self.clock = clock if clock is not None else ManualClock()
         self.records: dict[tuple[str, int], ChoiceRecord] = {}
 
@@ -113,6 +115,7 @@ class CoreDriver:
         gauges = self.core.statistics()
         assert (gauges.num_waiting, gauges.num_running, gauges.num_held, gauges.blocks_used) == (0, 0, 0, 0), gauges
         assert gauges.blocks_free + gauges.blocks_cached == self.backend.caps.num_blocks
+        assert gauges.num_constrained == 0, gauges
         assert not self.core.has_work
 
     def _record(self, delta: TokenDelta) -> None:

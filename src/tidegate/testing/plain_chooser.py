@@ -7,6 +7,7 @@ import numpy as np
 
 from tidegate.core.backend import Float32Array, StepLogits
 from tidegate.core.chooser import ChooseRow, Chosen
+from tidegate.core.grammar_desk import GrammarOrder
 from tidegate.inference.output import TokenLogprob
 from tidegate.inference.request import InferenceRequest
 
@@ -37,10 +38,15 @@ class PlainChooser:
     def open_keys(self) -> frozenset[int]:
         return frozenset(self._open)
 
-    def open(self, key: int, request: InferenceRequest, choice: int) -> None:
+    def open(self, key: int, request: InferenceRequest, choice: int, grammar: GrammarOrder | None = None) -> None:
+        assert grammar is None, "this chooser knows no grammars"
         assert key not in self._used, f"key {key} is used twice"
         self._used.add(key)
         self._open[key] = _State(request, choice)
+
+    def is_ready(self, key: int) -> bool:
+        assert key in self._open, f"key {key} is not open"
+        return True
 
     def choose(self, rows: Sequence[ChooseRow], logits: StepLogits) -> list[Chosen]:
         assert len({row.key for row in rows}) == len(rows), "a sequence is due twice in one step"

@@ -6,6 +6,7 @@ from typing import TypedDict, Unpack
 import msgspec
 import numpy as np
 
+from tidegate.inference.grammar_spec import GrammarRule
 from tidegate.inference.request import InferenceRequest
 from tidegate.inference.sampling import SamplingParams, StopRules
 from tidegate.inference.script import Script
@@ -21,6 +22,7 @@ class RequestFields(TypedDict, total=False):
     num_prompt_logprobs: int | None
     priority: int
     script: Script | None
+    grammar: GrammarRule | None
 
 
 def pack_tokens(token_ids: Sequence[int]) -> bytes:

@@ -15,9 +15,11 @@ from tidegate.backends.llama_cpp.model import LlamaModel, open_context, thread_c
 from tidegate.backends.llama_cpp.options import LlamaCppOptions
 from tidegate.backends.llama_cpp.start_error import StartError
 from tidegate.backends.llama_cpp.thread_governor import ThreadGovernor
+from tidegate.backends.llama_cpp.tokens import read_token_table
 from tidegate.backends.llama_cpp.weights import digest_weights, weight_files
 from tidegate.core.backend import BackendCaps, BackendError, Float32Array, StepLogits
 from tidegate.core.plan import StepPlan
+from tidegate.grammar.matcher import TokenTable
 
 # A logit's largest difference between other ways to feed the same tokens, seen 1.01 (of a range of 47) with 4 bit
 # weights, doubled. It comes from passes over one token, which use other kernels than wider ones, and from flash
@@ -58,6 +60,10 @@ class LlamaCppBackend:
     @property
     def caps(self) -> BackendCaps:
         return self._caps
+
+    def token_table(self) -> TokenTable:
+        """Returns the bytes of all tokens, as grammars need them. Takes a while: a call for each token."""
+        return read_token_table(self._api, self._model.vocabulary)
 
     def execute(self, plan: StepPlan) -> StepLogits:
         """Carries out the moves, then one forward pass. `values` is a view of llama.cpp's own memory where the order

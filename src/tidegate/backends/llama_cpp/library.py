@@ -45,6 +45,9 @@ _NEEDED_FUNCTIONS = (
     "llama_print_system_info",
     "llama_set_n_threads",
     "llama_supports_gpu_offload",
+    "llama_token_to_piece",
+    "llama_vocab_eos",
+    "llama_vocab_get_attr",
     "llama_vocab_is_eog",
     "llama_vocab_n_tokens",
 )

@@ -20,7 +20,7 @@ GGML_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q4_1": 3, "q5_0": 6, "q5_1": 7, "q
 
 
 class LlamaModel:
-    """Owns the model handle."""
+    """Owns the model handle. `vocabulary` is llama.cpp's, and lives as long."""
 
     def __init__(self, library: Library, path: Path, options: LlamaCppOptions) -> None:
         """Loads the weights. Raises StartError when llama.cpp refuses the file."""
@@ -42,7 +42,7 @@ class LlamaModel:
                 "this llama.cpp; download it again, or update llama-cpp-python"
             )
         self._path = path
-        self._vocab = api.llama_model_get_vocab(self.handle)
+        self.vocabulary = api.llama_model_get_vocab(self.handle)
         self.on_gpu = self._free_gpu is not None and options.n_gpu_layers != 0
         self._all_on_gpu = self.on_gpu and (
             options.n_gpu_layers is None or options.n_gpu_layers >= api.llama_model_n_layer(self.handle)
@@ -62,7 +62,7 @@ class LlamaModel:
             n_layer=api.llama_model_n_layer(model),
             kv_width_k=heads * self._number("attention.key_length", head_width),
             kv_width_v=heads * self._number("attention.value_length", head_width),
-            vocab_size=api.llama_vocab_n_tokens(self._vocab),
+            vocab_size=api.llama_vocab_n_tokens(self.vocabulary),
             # State that is a running summary cannot be cut to an earlier token.
             can_truncate=not (api.llama_model_is_recurrent(model) or api.llama_model_is_hybrid(model)),
             available_bytes=self._free_gpu if self._all_on_gpu else self._free_host,
@@ -70,7 +70,7 @@ class LlamaModel:
 
     def end_token_ids(self) -> tuple[int, ...]:
         """Returns every token that ends a generation: end of sequence, of turn, of message."""
-        api, vocab = self._api, self._vocab
+        api, vocab = self._api, self.vocabulary
         return tuple(i for i in range(api.llama_vocab_n_tokens(vocab)) if api.llama_vocab_is_eog(vocab, i))
 
     def _number(self, key: str, otherwise: int) -> int:

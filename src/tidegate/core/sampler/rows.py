@@ -8,6 +8,7 @@ from itertools import accumulate
 import numpy as np
 
 from tidegate.core.chooser import ChooseRow
+from tidegate.core.grammar_rows import GrammarRows
 from tidegate.core.sampler.bad_words import BadWords
 from tidegate.core.sampler.draw import stream_key, uniforms
 from tidegate.core.sampler.penalties import SeenTokens
@@ -38,10 +39,14 @@ class SequenceState:
     prompt_tail: list[int]
     generated: list[int] = field(default_factory=list)
     fault: str | None = None
+    grammars: GrammarRows | None = None
+    """Where this sequence's grammar is; None when it has none."""
 
     @property
     def is_plain(self) -> bool:
         """True where the model's logits are used as they are, at every step after `min_tokens`."""
+        if self.grammars is not None:
+            return False
         return self.allowed_ids is None and self.bad_words is None and self.seen is None and self.bias_ids.size == 0
 
     def rewind(self, num_generated: int) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tidegate.core.budget import share_evenly
 from tidegate.core.kv.manager import KvManager
 from tidegate.core.sequence import Sequence
+from tidegate.core.speculative.draft_filter import DraftFilter
 from tidegate.core.speculative.pace import DraftPace
 from tidegate.core.speculative.prompt_lookup import PromptLookup, PromptNgrams
 from tidegate.core.speculative.state import Speculation
@@ -28,12 +29,13 @@ class Wish:
 class Drafter:
     """Guesses, and counts what became of it. `max_draft_tokens` bounds one sequence's guesses in a step."""
 
-    def __init__(self, max_draft_tokens: int, kv: KvManager) -> None:
+    def __init__(self, max_draft_tokens: int, kv: KvManager, draft_filter: DraftFilter) -> None:
         self.num_drafts = 0
         self.num_draft_tokens = 0
         self.num_accepted_tokens = 0
         self._max_draft_tokens = max_draft_tokens
         self._kv = kv
+        self._filter = draft_filter
 
     def draft(self, wishes: Rows[Wish], num_tokens: int, num_running: int) -> dict[int, list[int]]:
         """Returns draft tokens by sequence key, `num_tokens` in all at most; their blocks are taken.
@@ -62,7 +64,11 @@ class Drafter:
     def _propose(self, wish: Wish) -> list[int]:
         speculation = self._speculation(wish.sequence)
         wanted = min(speculation.pace.next_wish(), wish.max_tokens)
-        return speculation.lookup.propose(wish.sequence.generated, wanted) if wanted > 0 else []
+        if wanted < 1:
+            return []
+        sequence = wish.sequence
+        found = speculation.lookup.propose(sequence.generated, wanted)
+        return found[: self._filter.legal_drafts(sequence.key, len(sequence.generated), found)] if found else []
 
     def _speculation(self, sequence: Sequence) -> Speculation:
         if sequence.speculation is None:

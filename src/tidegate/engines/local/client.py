@@ -29,7 +29,7 @@ MAX_RETRY_AFTER_S = 120
 MAX_FLUSHES = 16
 """Flushes of the cache that may wait for their answer at once."""
 
-_COMPLETE = frozenset({EngineFinish.EOS, EngineFinish.STOP_TOKEN, EngineFinish.LENGTH})
+_COMPLETE = frozenset(EngineFinish) - {EngineFinish.ABORTED, EngineFinish.FAILED}
 
 Fact = TypeVar("Fact")
 
