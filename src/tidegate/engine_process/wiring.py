@@ -110,6 +110,7 @@ def _build_llama(options: EngineOptions, clock: Clock) -> _Built:
             kv_layout=options.kv_layout,
             kv_type_k=options.kv_type_k,
             kv_type_v=options.kv_type_v,
+            repeatable=options.repeatable,
         )
     )
     return _with_sampler(backend, build_grammars(options, clock, backend.caps, backend.token_table))
