@@ -72,6 +72,7 @@ def test_a_text_that_the_grammar_dictates_takes_few_steps_and_ends_as_complete()
     assert record.finish is EngineFinish.GRAMMAR_COMPLETE
     gauges = driver.core.statistics()
     assert gauges.num_draft_tokens == gauges.num_accepted_tokens > 30
+    assert gauges.num_steps < 15
 
 
 def test_no_forbidden_guess_is_fed() -> None:

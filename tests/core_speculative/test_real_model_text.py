@@ -23,7 +23,7 @@ from tidegate.testing.requests import make_request
 
 pytestmark = pytest.mark.model
 
-NUM_TOKENS = 20
+NUM_TOKENS = 16
 DRAFTS = 5
 PERSON = {
     "type": "object",
@@ -108,4 +108,4 @@ def test_twenty_prompts_are_answered_alike_with_and_without_guesses(
     guessed, accepted = run(backend, *grammars, requests(RULES[name]), DRAFTS)
     assert guessed == ordinary
     assert none == 0
-    assert accepted > 20, "few guesses came true: this shows nothing"
+    assert accepted > 10, "few guesses came true: this shows nothing"

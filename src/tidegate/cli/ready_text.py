@@ -4,14 +4,17 @@ import json
 
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.settings import Settings
+from tidegate.cli.speculation_text import speculation_text
 
 
 def starting_text(settings: Settings, loaded: LoadedModel) -> str:
     """Returns one line: what is starting."""
+    guesses = speculation_text(settings)
+    extra = f", {guesses}" if guesses else ""
     if loaded.source is None:
-        return f"tidegate: starting the {settings.engine.kind} engine"
+        return f"tidegate: starting the {settings.engine.kind} engine{extra}"
     size_mb = loaded.source.path.stat().st_size / 1e6
-    return f"tidegate: loading {loaded.served.name} ({size_mb:.0f} MB, {loaded.source.origin})"
+    return f"tidegate: loading {loaded.served.name} ({size_mb:.0f} MB, {loaded.source.origin}){extra}"
 
 
 def ready_text(settings: Settings, loaded: LoadedModel, url: str, admin_url: str, *, needs_key: bool = False) -> str:

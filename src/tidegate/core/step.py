@@ -44,7 +44,10 @@ class EngineCore:
         self._grammars = grammars
         self._caps = backend.caps
         self._scheduler = Scheduler(
-            self._caps, chooser, limits if limits is not None else StepLimits(), draft_filter or AnyDraft()
+            self._caps,
+            chooser,
+            limits if limits is not None else StepLimits(),
+            draft_filter if draft_filter is not None else AnyDraft(),
         )
         self._next_key = 0
         self._num_arrivals = 0

@@ -14,7 +14,6 @@ from tidegate.core.budget import StepLimits
 from tidegate.core.chooser import Chooser
 from tidegate.core.grammar_rows import GrammarRows, GrammarShape
 from tidegate.core.sampler.chain import SamplerChain
-from tidegate.core.speculative.draft_filter import AnyDraft
 from tidegate.core.step import EngineCore
 from tidegate.engine.options import EngineOptions
 from tidegate.engine_process.compile_pool import CompilePool, PoolLimits
@@ -50,9 +49,7 @@ def build_engine(options: EngineOptions, clock: Clock) -> BuiltEngine:
     Only a grammar backend that cannot be used keeps no engine from starting.
     """
     backend, chooser, grammars = _BUILDERS[options.backend](options, clock)
-    core = EngineCore(
-        backend, chooser, _limits(options), grammars=grammars.pool, draft_filter=grammars.rows or AnyDraft()
-    )
+    core = EngineCore(backend, chooser, _limits(options), grammars=grammars.pool, draft_filter=grammars.rows)
     return BuiltEngine(core, backend, grammars)
 
 
