@@ -1,6 +1,7 @@
 # make setup   .venv with everything installed
 # make serve   serve the bundled model on http://127.0.0.1:8000 (arguments: make serve ARGS="--engine scripted")
-# make test    the whole test suite, in two processes (JOBS=2): most tests wait for servers of theirs
+# make test    the whole test suite, in two processes (JOBS=2): most tests wait for servers of theirs;
+#              up to eight that fail run once more, alone, and only those that fail again count
 # make lint    ruff, mypy, import-linter
 # make bench   the benchmarks of docs/performance.md; about fifteen minutes, on a machine that does nothing else
 # make soak    trouble for half an hour, and the accounts afterwards (arguments: make soak ARGS="--minutes 2")
@@ -39,7 +40,7 @@ serve: setup
 	@$(BIN)/tidegate serve $(ARGS)
 
 test: setup
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(TESTS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(TESTS) || $(BIN)/python scripts/run_failed_alone.py $$?
 
 lint: setup
 	$(BIN)/ruff format --check .

@@ -28,12 +28,21 @@ def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
     return uvloop.run(bounded())
 
 
+def make_client(address: tuple[str, int]) -> socket.socket:
+    """A port that was bound, and not only taken by connecting, is nobody else's: it may be bound once more."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    client.bind(address)
+    return client
+
+
 class Line:
     """One TCP connection, watched from its server's side."""
 
     def __init__(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
-            self.client = socket.create_connection(listener.getsockname())
+            self.client = make_client(("127.0.0.1", 0))
+            self.client.connect(listener.getsockname())
             self.server, peer = listener.accept()
             self.ends = (*peer, listener.getsockname()[1])
         self.num_gone = 0
@@ -72,10 +81,7 @@ def test_a_client_that_stays_is_left_alone(line: Line) -> None:
 
 
 def test_the_same_client_port_towards_another_port_of_ours_is_another_connection(line: Line) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as other:
-        line.client.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        other.bind(line.client.getsockname())
+    with socket.create_server(("127.0.0.1", 0)) as listener, make_client(line.client.getsockname()) as other:
         other.connect(listener.getsockname())
         innocent, peer = listener.accept()
         with innocent:

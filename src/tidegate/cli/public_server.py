@@ -19,6 +19,7 @@ from tidegate.http.server import HttpServer
 from tidegate.lifecycle.drain import DrainEvent
 from tidegate.serving.remote_gate import RemoteGate
 
+_READY_POLL_S = 0.01
 _LAST_WORDS_S = 2.0
 """How long streams have to take their error event after the drain."""
 
@@ -42,15 +43,28 @@ class PublicServer:
         self.http: HttpServer = build_server(settings, self.parts.public_app, sock, tls=tls_files(settings))
         self._lag = LoopLagProbe(self.parts.metrics.loop_lag)
 
-    async def start(self) -> None:
-        """Accepts connections; requests are refused until the engine is ready."""
+    async def start(self, *, patience_s: float = 0.0) -> None:
+        """Accepts connections; requests are refused until the engine is ready.
+
+        With `patience_s` nothing is accepted for so long at most, while requests would be refused: where several
+        processes share a port, one that is not ready leaves connections to those that are.
+        """
         self._lag.start()
         self.parts.metrics.num_tasks = lambda: len(asyncio.all_tasks())
         if isinstance(self.parts.gate, RemoteGate):
             self.parts.gate.start()
         if self.parts.ledger is not None:
             self.parts.ledger.start()
+        await self._wait_ready(patience_s)
         await self.http.start()
+
+    async def _wait_ready(self, patience_s: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                while True:
+                    if self.is_ready:
+                        return
+                    await asyncio.sleep(_READY_POLL_S)
 
     @property
     def is_ready(self) -> bool:

@@ -29,6 +29,9 @@ from tidegate.engines.local.client import LocalEngine
 from tidegate.engines.local.link import EngineLink
 from tidegate.lifecycle.ledger_port import LedgerBroken
 
+_PATIENCE_S = 5.0
+"""How long a new worker leaves connections to the others while engine and gate have not greeted it."""
+
 
 def main() -> int:
     """Returns the exit code: 0 after a drain, 1 when the listener failed or the parent has gone."""
@@ -60,7 +63,7 @@ async def _serve(spec: WorkerSpec) -> int:
     control = await answer_questions(Path(spec.control_socket), _answers(server))
     try:
         link.start()
-        await server.start()
+        await server.start(patience_s=_PATIENCE_S)
         await wait_first(_wait_parent_gone(), order.wait_given(), server.http.wait_stopped())
         was_asked = order.is_given
         await server.drain()
