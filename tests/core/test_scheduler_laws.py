@@ -9,7 +9,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule
 
 from tidegate.backends.simulated import SimulatedBackend, SimulatedModel, SimulatedShape
 from tidegate.core.budget import StepLimits
-from tidegate.core.scheduler import ScheduledStep
+from tidegate.core.scheduled_step import ScheduledStep
 from tidegate.core.sequence import Sequence
 from tidegate.core.sequence_status import SequenceStatus
 from tidegate.inference.finish import EngineFinish

@@ -19,7 +19,6 @@ Known weakness: a very long first prompt still takes half of every step from the
 """
 
 from collections.abc import Sequence as Rows
-from dataclasses import dataclass, field
 
 from tidegate.core.backend import BackendCaps
 from tidegate.core.budget import StepBudget, StepLimits, share_tokens
@@ -27,8 +26,9 @@ from tidegate.core.chooser import Chooser, ChooseRow, Chosen
 from tidegate.core.kv.block_pool import BlockCounts
 from tidegate.core.kv.manager import KvManager
 from tidegate.core.outbox import Outbox
-from tidegate.core.plan import DecodeRow, PrefillSlice, StepPlan
+from tidegate.core.plan import DecodeRow, PrefillSlice
 from tidegate.core.roster import Roster
+from tidegate.core.scheduled_step import ScheduledStep, ScoreRows
 from tidegate.core.sequence import LiveRequest, Sequence
 from tidegate.core.sequence_status import SequenceEvent, SequenceStatus
 from tidegate.core.speculative.draft_filter import DraftFilter
@@ -37,32 +37,6 @@ from tidegate.core.stop_check import StopCheck
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.output import TokenDelta, TokenLogprob
 from tidegate.inference.request import InferenceRequest
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreRows:
-    """Prompt positions to score: token `i` by the logits of row `first_row + i`."""
-
-    sequence: Sequence
-    first_row: int
-    token_ids: list[int]
-
-
-@dataclass(slots=True)
-class ScheduledStep:
-    """A plan, and what its logits are for. `due` stands beside `rows`; `spent` end once the plan is carried out."""
-
-    plan: StepPlan = field(default_factory=StepPlan)
-    rows: list[ChooseRow] = field(default_factory=list)
-    due: list[Sequence] = field(default_factory=list)
-    scores: list[ScoreRows] = field(default_factory=list)
-    prefilled: list[Sequence] = field(default_factory=list)
-    spent: list[Sequence] = field(default_factory=list)
-    num_logit_rows: int = 0
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.plan.moves or self.plan.decode or self.plan.prefill)
 
 
 class Scheduler:
