@@ -30,6 +30,7 @@ class Program:
     def __init__(self, folder: Path, *more: str, backend: str = "scripted", options: str = "{}") -> None:
         self.path = folder / "e.sock"
         self._socks: list[socket.socket] = []
+        self.lines: list[dict[str, object]] = []
         self.process = subprocess.Popen(
             [
                 *(sys.executable, "-P", "-m", "tidegate.engine_process", "--socket", str(self.path)),
@@ -44,9 +45,14 @@ class Program:
         """Reads log lines until the engine says that it is ready."""
         assert self.process.stderr is not None
         for line in self.process.stderr:
-            if json.loads(line)["event"] == "engine ready":
+            self.lines.append(json.loads(line))
+            if self.lines[-1]["event"] == "engine ready":
                 return
         raise AssertionError("the engine ended before it was ready")
+
+    def dial_when_ready(self) -> socket.socket:
+        self.wait_ready()
+        return self.dial()
 
     def dial(self) -> socket.socket:
         sock = socket.socket(socket.AF_UNIX)
@@ -110,6 +116,19 @@ class Reader:
             if isinstance(report, StepOutputs) and condition(report):
                 return report
         raise AssertionError("the connection ended first")
+
+
+def test_a_grammar_backend_that_nobody_knows_is_a_warning_and_the_engine_starts(folder: Path) -> None:
+    program = Program(folder, backend="simulated", options='{"grammar_backend": "nobody"}')
+    try:
+        greeting = Reader(program.dial_when_ready()).take()
+        assert isinstance(greeting, EngineReady)
+        assert greeting.model.grammar_backend is None
+        [warning] = [line for line in program.lines if line["level"] == "warning"]
+        assert (warning["event"], warning["backend"]) == ("no grammars", "nobody")
+        assert "none" in str(warning["why"])
+    finally:
+        program.close()
 
 
 def test_sigterm_ends_it_cleanly_in_the_middle_of_its_work(program: Program) -> None:

@@ -15,6 +15,13 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
         "a_pattern_that_explodes_is_refused_or_works_within_its_limits": ("grammar/llguidance_compiler.py LEXER_FUEL",),
         "white_space_between_tokens_ends": ("grammar/json_text.py MAX_WHITESPACE",),
     },
+    "engine_process/test_compile_pool.py": {
+        "the_cache_is_bounded": ("engine_process/compile_pool.py PoolLimits.max_entries",),
+        "closing_drops_what_has_not_begun": ("engine_process/compile_pool.py PoolLimits.num_threads",),
+    },
+    "grammar/test_compile_cache.py": {
+        "bounds_and_counts_hold_whatever_happens": ("engine_process/compile_pool.py PoolLimits.max_bytes",),
+    },
     "parsers/test_tool_families.py": {
         "a_schema_is_looked_at_so_far_and_no_further": ("parsers/offered_tools.py MAX_LOOKS",),
     },

@@ -35,13 +35,16 @@ from tidegate.core.grammar_desk import GrammarOrder
 from tidegate.core.grammar_rows import GrammarRows
 from tidegate.core.sampler.draw import pick
 from tidegate.core.sampler.logprobs import LOWEST, score
-from tidegate.core.sampler.plain_greedy import NOT_FINITE, NOTHING_LEFT, choose_plain_greedy, failed
+from tidegate.core.sampler.plain_greedy import NOT_FINITE, NOTHING_LEFT, choose_plain_greedy, failed, is_greedy
 from tidegate.core.sampler.rows import SequenceState, draw_numbers, open_state
 from tidegate.core.sampler.transforms import narrow
 from tidegate.core.sampler.weights import Weights, log_total, weigh
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.output import TokenLogprob
 from tidegate.inference.request import InferenceRequest
+
+_FEW = 16
+"""Where a grammar left less than one token in so many, the others are not looked at again."""
 
 _NO_GRAMMARS = "this engine enforces no grammars"
 
@@ -142,9 +145,9 @@ class SamplerChain:
             return failed(NOT_FINITE if peak != -np.inf else NOTHING_LEFT)
         state.rewind(row.num_generated + place)
         if state.grammars is not None:
-            end = _end_before(state.grammars, row.key)
-            if end is not None:
-                return end
+            chosen = _end_before(state.grammars, row.key) or _likeliest(state, state.grammars, row, place, raw)
+            if chosen is not None:
+                return chosen
         known, log_sum = None, 0.0
         if state.num_logprobs is not None:
             known = weigh(raw, peak, 1.0, self._scratch)
@@ -166,6 +169,9 @@ class SamplerChain:
         if state.params.temperature == 0.0:
             return int(values.argmax())
         allowed = state.allowed_ids
+        if state.grammars is not None:
+            left = np.flatnonzero(values != -np.inf)
+            allowed = left if left.size * _FEW < values.size else allowed
         if allowed is not None:
             values = values[allowed]
         if state.params.temperature != 1.0:
@@ -230,3 +236,15 @@ def _without_token(state: SequenceState, peak: float) -> Chosen:
     if state.grammars is not None:
         return Chosen([], finish=EngineFinish.GRAMMAR_DEAD_END)
     return failed(NOTHING_LEFT)
+
+
+def _likeliest(
+    state: SequenceState, grammars: GrammarRows, row: ChooseRow, place: int, raw: Float32Array
+) -> Chosen | None:
+    """Returns the model's likeliest token where that is what is wanted and the grammar allows it, without a mask."""
+    if not (state.has_plain_fields and is_greedy(state, row.num_generated + place)):
+        return None
+    best = int(raw.argmax())
+    if not (np.isfinite(raw[best]) and grammars.allows(row.key, best, place)):
+        return None
+    return _record(state, row.key, Chosen([best]))

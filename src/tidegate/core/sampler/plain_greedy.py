@@ -17,7 +17,7 @@ def choose_plain_greedy(
     states: Sequence[SequenceState], rows: Sequence[ChooseRow], values: Float32Array
 ) -> dict[int, Chosen]:
     """Returns the greedy choices, by index into `rows`, that read the logits as they are and return nothing else."""
-    found = [i for i, state in enumerate(states) if _is_plain_greedy(state, rows[i])]
+    found = [i for i, state in enumerate(states) if state.is_plain and is_greedy(state, rows[i].num_generated)]
     if not found:
         return {}
     indices = [rows[i].row + place for i in found for place in range(1 + len(rows[i].draft_ids))]
@@ -52,11 +52,11 @@ def _run(token_ids: list[int], peaks: list[float], draft_ids: Sequence[int]) -> 
     raise AssertionError("a run has one place more than it has drafts")
 
 
-def _is_plain_greedy(state: SequenceState, row: ChooseRow) -> bool:
+def is_greedy(state: SequenceState, num_generated: int) -> bool:
+    """Whether the likeliest token that may come is chosen, and nothing else is asked for."""
     return (
         state.params.temperature == 0.0
         and state.num_logprobs is None
         and state.fault is None
-        and state.is_plain
-        and (row.num_generated >= state.min_tokens or state.early_ids.size == 0)
+        and (num_generated >= state.min_tokens or state.early_ids.size == 0)
     )

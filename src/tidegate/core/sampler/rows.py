@@ -45,8 +45,11 @@ class SequenceState:
     @property
     def is_plain(self) -> bool:
         """True where the model's logits are used as they are, at every step after `min_tokens`."""
-        if self.grammars is not None:
-            return False
+        return self.grammars is None and self.has_plain_fields
+
+    @property
+    def has_plain_fields(self) -> bool:
+        """True where nothing but a grammar changes the model's logits, at every step after `min_tokens`."""
         return self.allowed_ids is None and self.bad_words is None and self.seen is None and self.bias_ids.size == 0
 
     def rewind(self, num_generated: int) -> None:
