@@ -23,7 +23,7 @@ from tidegate.testing.requests import make_request
 
 pytestmark = pytest.mark.model
 
-NUM_TOKENS = 16
+NUM_TOKENS = 20
 DRAFTS = 5
 PERSON = {
     "type": "object",
