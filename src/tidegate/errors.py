@@ -3,7 +3,8 @@
 ServeError
   ClientFault                  the request cannot succeed as sent
     InvalidRequest             InvalidJson, InvalidValue, MissingField, UnknownParameter,
-                               ContextLengthExceeded, InvalidTemplateInput
+                               ContextLengthExceeded, InvalidTemplateInput,
+                               InvalidSchema, UnsupportedSchema, GrammarTooComplex
     UnsupportedParameter       a valid field that this model or engine does not serve
     InvalidApiKey, ModelNotAllowed, RouteNotAllowed
     ModelNotFound, RouteNotFound, MethodNotAllowed
@@ -75,6 +76,18 @@ class ContextLengthExceeded(InvalidRequest):
 
 class InvalidTemplateInput(InvalidRequest):
     """The chat template refused these messages."""
+
+
+class InvalidSchema(InvalidRequest):
+    """A schema or grammar that nobody could compile, or that nothing satisfies."""
+
+
+class UnsupportedSchema(InvalidRequest):
+    """A valid schema or grammar that says something which is not enforced exactly."""
+
+
+class GrammarTooComplex(InvalidRequest):
+    """A schema or grammar beyond a bound of size, depth, combinations or time of compilation."""
 
 
 class UnsupportedParameter(ClientFault):

@@ -73,6 +73,12 @@ def test_both_addresses_are_told() -> None:
 def test_the_first_line_says_when_tokens_are_guessed(kind: Any, speculative: Any, said: str) -> None:
     engine = EngineSettings(kind=kind, speculative=speculative, max_draft_tokens=7)
     settings = Settings(engine=engine)
-    assert starting_text(settings, load_model(settings)) == f"tidegate: starting the {kind} engine{said}"
+    assert (
+        starting_text(settings, load_model(settings)).splitlines()[0] == f"tidegate: starting the {kind} engine{said}"
+    )
     found = check_engine_options(settings, None)
     assert found.found.endswith(said or "at once")
+
+    first = starting_text(settings, loaded).splitlines()
+    assert first[0] == "tidegate: starting the simulated engine"
+    assert [line.split(" (")[0] for line in first[1:]] == ["tidegate: tool calls: none", "tidegate: reasoning: none"]

@@ -41,7 +41,7 @@ def test_an_answer_with_a_tool_call_has_null_content() -> None:
     call = AnswerToolCall(id="c", function=AnswerFunction(name="f", arguments="{}"))
     assert encode_json(AnswerMessage(content=None, tool_calls=[call])) == (
         b'{"role":"assistant","content":null,"refusal":null,'
-        b'"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}'
+        b'"tool_calls":[{"type":"function","id":"c","function":{"name":"f","arguments":"{}"}}]}'
     )
 
 

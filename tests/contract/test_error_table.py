@@ -33,6 +33,7 @@ def test_no_two_leaves_share_a_code() -> None:
 PROMISED = [
     (400, "invalid_request_error", "invalid_json invalid_value missing_field unknown_parameter", "false"),
     (400, "invalid_request_error", "context_length_exceeded invalid_template_input", "false"),
+    (400, "invalid_request_error", "invalid_schema unsupported_schema grammar_too_complex", "false"),
     (422, "invalid_request_error", "unsupported_parameter", "false"),
     (401, "authentication_error", "invalid_api_key", "false"),
     (403, "permission_error", "model_not_allowed route_not_allowed", "false"),

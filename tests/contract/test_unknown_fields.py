@@ -18,6 +18,10 @@ CASES = [
     ({"stream_options": {"include_usage": True, "inculde": 1}}, ["stream_options.inculde"]),
     ({"stream_options": None}, []),
     ({"response_format": {"type": "json_object", "schema": {}}}, ["response_format.schema"]),
+    (
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {}, "strct": True}}},
+        ["response_format.json_schema.strct"],
+    ),
     ({"structured_outputs": {"jsno": {}}}, ["structured_outputs.jsno"]),
     ({"chat_template_kwargs": {"anything": 1}}, []),
     ({"metadata": {"anything": "1"}}, []),

@@ -49,6 +49,7 @@ EXPECTED: list[tuple[str, ...]] = [
     ('{"status":"ready"}', "tidegate_generation_tokens_total 100", '{"object":"list","data":[]'),
     (),
     ('"content":"H"', '"content":"é"', '"content":"llo"', '"finish_reason":"stop"', "data: [DONE]"),
+    ('"name":"ping","arguments":"{}"', '"finish_reason":"tool_calls"'),
     ('"content":"H', '"code":"engine_refused"'),
 ]
 

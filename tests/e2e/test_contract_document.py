@@ -23,6 +23,9 @@ SETTINGS: dict[str, Any] = {
     "limits__messages": 5,
     "limits__prompts": 4,
     "limits__choices": 3,
+    "limits__schema_bytes": 100_000,
+    "limits__schema_depth": 10,
+    "limits__grammar_compile_ms": 1000,
     "limits__template_ms": 100,
     "limits__template_bytes": 2048,
     "model__max_model_len": 4000,
@@ -76,6 +79,10 @@ def script(**fields: Any) -> dict[str, Any]:
     return {"x_script": {"pieces": ["61"], **fields}}
 
 
+def held_to(schema: Any) -> tuple[str, dict[str, Any]]:
+    return completion(structured_outputs={"json": schema})
+
+
 OVER: dict[str, tuple[str, dict[str, Any]]] = {
     "body_bytes": completion(prompt="a" * 1_000_001),
     "json_depth": completion(metadata=nest(21)),
@@ -87,6 +94,11 @@ OVER: dict[str, tuple[str, dict[str, Any]]] = {
     "logit_bias_entries": chat(logit_bias={str(index): 1 for index in range(1025)}),
     "tools": chat(tools=[tool(f"f{index}") for index in range(129)]),
     "tool_bytes": chat(tools=[tool("f", "a" * 262_144)]),
+    "schema_bytes": held_to({"description": "a" * 100_000}),
+    "schema_depth": held_to({"const": nest(10)}),
+    "schema_nodes": held_to({"anyOf": [{}] * 20_001}),
+    "schema_combinations": held_to({"dependentRequired": {f"k{i}": [f"r{i}"] for i in range(10)}}),
+    "grammar_compile_ms": held_to({"properties": {f"p{i}": {} for i in range(4000)}}),
     "template_ms": chat(chat_template_kwargs={"slow": True}),
     "template_bytes": chat(messages=[user("a" * 3000)]),
     "context_length": completion(prompt="a" * 4001),
@@ -193,7 +205,6 @@ ASKS: dict[str, Any] = {
     "store": True,
     "moderation": {},
     "functions": [{"name": "f"}],
-    "function_call": {"name": "f"},
     "chat_template": "x",
     "best_of": 2,
     "suffix": "z",

@@ -22,12 +22,11 @@ CASES = Path(__file__).parent.parent / "data" / "cases" / "cases.jsonl"
 CHAT = "/v1/chat/completions"
 
 EMBEDDINGS, RESPONSES = "embeddings", "the Responses API"
-TOOLS, CONSTRAINTS = "tools", "structured output"
+CONSTRAINTS = "structured output"
 WAITING = {
     **dict.fromkeys(("C171-2", "C172-1", "C173-1", "C175-1", "C176-1", "C176-3", "C177-1", "C177-3"), EMBEDDINGS),
     **dict.fromkeys(("C183-2", "C184-1", "C186-2", "C186-4"), RESPONSES),
-    **dict.fromkeys(("C076-1", "C076-3", "C144-1", "C148-3"), TOOLS),
-    **dict.fromkeys(("C119-7", "C127-1"), CONSTRAINTS),
+    **dict.fromkeys(("C119-7",), CONSTRAINTS),
 }
 """What concerns features that are not served yet, by case."""
 TOKENS_MATTER = {"stop strings", "templates", "logprobs", "completions/tokenize"}

@@ -11,6 +11,7 @@ from harness.event_stream import Stream, read_stream
 from harness.raw_http import Answer, request
 from harness.server_thread import ServerThread
 from harness.stream_assertions import ASSERTIONS, Told
+from harness.tool_assertions import TOOL_EXPECTATIONS, same_calls
 
 CASES = Path(__file__).parent.parent / "data" / "cases" / "cases.jsonl"
 HEARTBEAT_S = 0.2
@@ -31,10 +32,6 @@ def _why_not_yet(case: dict[str, Any]) -> str | None:
     given = case["input"]
     if given["endpoint"] == "/v1/responses":
         return "the Responses API"
-    if given.get("parser"):
-        return "tool and reasoning parsers"
-    if "response_format" in given["request"]:
-        return "structured output"
     return None
 
 
@@ -57,12 +54,9 @@ def server() -> Iterator[ServerThread]:
 
 def test_every_case_is_either_played_or_waits_for_a_named_feature() -> None:
     waiting = {case["id"]: _why_not_yet(case) for case in ALL_CASES if _why_not_yet(case) is not None}
-    assert len(SERVED) == 22
-    assert len(waiting) == 20
-    assert set(waiting.values()) == {
-        "the Responses API",
-        "tool and reasoning parsers",
-        "structured output",
+    assert len(SERVED) + len(waiting) == len(ALL_CASES) == 42
+    assert waiting == {
+        **dict.fromkeys(("C178-2", "C179-1", "C185-1"), "the Responses API"),
     }
 
 
@@ -73,13 +67,18 @@ def test_case(server: ServerThread, case: dict[str, Any]) -> None:  # SSE-3 SSE-
     for name in expect.get("assert", []):
         ASSERTIONS[name](told)
     for name, value in expect.items():
-        if name not in ("assert", "policy"):
+        if name not in ("assert", "policy", "content_cmp"):
             _compare(name, value, told.stream)
+    if told.is_chat and "choices" in told.whole:
+        same_calls(told)
 
 
 def _play(server: ServerThread, case: dict[str, Any]) -> Told:
     given = case["input"]
     script = dict(given["engine"])
+    if given.get("parser"):
+        script["parsers"] = {name: value for name, value in given["parser"].items() if name != "thinking"}
+        script["thinking"] = given["parser"].get("thinking")
     script["delays_s"] = [min(delay, MAX_DELAY_S) for delay in script.get("delays_s", [])]
     body = {"model": server.model, **given["request"], "x_script": script}
     answer = request(server.port, "POST", given["endpoint"], body)
@@ -125,6 +124,10 @@ def _check_content(stream: Stream, value: str) -> None:
     assert stream.content() == value
 
 
+def _check_reasoning(stream: Stream, value: str | None) -> None:
+    assert stream.reasoning() == (value or "")
+
+
 def _check_text(stream: Stream, value: str) -> None:
     assert stream.text() == value
 
@@ -158,13 +161,26 @@ def _check_top(stream: Stream, value: list[list[str]]) -> None:
     assert [[top["token"] for top in entry] for entry in _entries(stream, "top_logprobs")] == value
 
 
+def _check_json(stream: Stream, value: Any) -> None:
+    assert json.loads(stream.content()) == value
+
+
+def _check_reason_in(stream: Stream, value: list[str]) -> None:
+    (reason,) = stream.finish_reasons()
+    assert reason in value
+
+
 EXPECTATIONS: dict[str, Callable[[Stream, Any], None]] = {
+    **TOOL_EXPECTATIONS,
     "content": _check_content,
+    "reasoning": _check_reasoning,
     "content_before_error": _check_content,
     "text": _check_text,
     "contents": _check_contents,
     "finish_reason": _check_reason,
     "finish_reasons": _check_reasons,
+    "finish_reason_in": _check_reason_in,
+    "json_content": _check_json,
     "usage": _check_usage,
     "logprob_values": _check_values,
     "logprob_bytes": _check_bytes,

@@ -29,6 +29,9 @@ class Stream:
     def content(self, index: int = 0) -> str:
         return "".join(choice.get("delta", {}).get("content") or "" for choice in self.choices(index))
 
+    def reasoning(self, index: int = 0, member: str = "reasoning_content") -> str:
+        return "".join(choice.get("delta", {}).get(member) or "" for choice in self.choices(index))
+
     def text(self, index: int = 0) -> str:
         return "".join(choice.get("text") or "" for choice in self.choices(index))
 

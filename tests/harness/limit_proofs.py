@@ -21,6 +21,11 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "grammar/test_compile_cache.py": {
         "bounds_and_counts_hold_whatever_happens": ("engine_process/compile_pool.py PoolLimits.max_bytes",),
+        "grammar/test_composite_grammar.py": {},
+        "parts_that_say_nothing_are_refused": ("grammar/composite_grammar.py MAX_REPEATS",),
+    },
+    "tool_grammar/test_tag_values.py": {
+        "types_are_looked_for_as_far_as_the_parser_looks": ("grammar/raw_text.py MAX_LOOKS",),
     },
     "parsers/test_tool_families.py": {
         "a_schema_is_looked_at_so_far_and_no_further": ("parsers/offered_tools.py MAX_LOOKS",),

@@ -152,13 +152,17 @@ def stream_equals_nonstream(told: Told) -> None:
         choice = told.whole["choices"][index]
         text = choice["message"]["content"] if told.is_chat else choice["text"]
         streamed = told.stream.content(index) if told.is_chat else told.stream.text(index)
-        assert streamed == text
+        assert streamed == (text or "")
         assert told.stream.finish_reasons(index) == [choice["finish_reason"]]
 
 
 def no_raw_line_separators(told: Told) -> None:
     for line in told.answer.body.decode().split("\n"):
         assert not any(separator in line for separator in LINE_SEPARATORS)
+
+
+def content_is_json_object(told: Told) -> None:
+    assert isinstance(json.loads(told.stream.content()), dict)
 
 
 ASSERTIONS: dict[str, Callable[[Told], None]] = {
@@ -185,6 +189,7 @@ ASSERTIONS: dict[str, Callable[[Told], None]] = {
         completions_logprob_shape,
         stream_equals_nonstream,
         no_raw_line_separators,
+        content_is_json_object,
     )
 }
 

@@ -19,7 +19,8 @@ from tidegate.observability.catalog import CATALOG, Kind
 from tidegate.observability.exposition import render_metrics
 from tidegate.observability.merged_metrics import MergedMetrics
 from tidegate.observability.metrics import BOUNDS, MetricsObserver
-from tidegate.observability.observer import RequestEnded
+from tidegate.observability.observer import GrammarChecked, RequestEnded
+from tidegate.serving.grammar_check import GrammarAccounts
 
 GAUGES = EngineGauges(
     num_waiting=3,
@@ -263,6 +264,7 @@ def test_the_registry_holds_exactly_the_catalog() -> None:
     metrics = MetricsObserver(
         status, AdmissionController(AdmissionLimits(1, 1, 1), Drain()).statistics, "", LedgerStatistics
     )
+    metrics.grammars = lambda: GrammarAccounts(0, 0, 0, 0, 0)
     families = {family.name: (family.type, family.documentation) for family in metrics.collect()}
     assert families == {metric.name: (metric.kind.value, metric.help) for metric in CATALOG}
     assert {metric.name for metric in CATALOG if metric.kind is Kind.HISTOGRAM} == {
@@ -277,6 +279,26 @@ def test_the_documentation_lists_exactly_the_catalog() -> None:
         (metric.sample_name, metric.kind.value, ", ".join(f"`{label}`" for label in metric.labels), metric.help)
         for metric in CATALOG
     ]
+
+
+def test_checks_of_constraints_are_counted_and_their_cache_is_read() -> None:
+    metrics = MetricsObserver(status)
+    assert not any(name.startswith("tidegate_grammar_cache") for name in samples(metrics))
+    metrics.grammars = lambda: GrammarAccounts(3, 4096, 2, 5, 1)
+    for outcome, compile_s in (("compiled", 0.02), ("hit", None), ("hit", None), ("timeout", 3.0)):
+        metrics.grammar_checked(GrammarChecked(kind="regex", outcome=outcome, compile_s=compile_s))
+    found = samples(metrics)
+    expected = {
+        "grammar_checks_total{kind=regex,outcome=hit}": 2,
+        "grammar_checks_total{kind=regex,outcome=timeout}": 1,
+        "grammar_compile_seconds_count": 2,
+        "grammar_cache_entries": 3,
+        "grammar_cache_bytes": 4096,
+        "grammar_cache_evictions_total": 2,
+        "grammar_compiles_pending": 5,
+        "grammar_compiles_overdue": 1,
+    }
+    assert {name: found["tidegate_" + name] for name in expected} == expected
 
 
 def test_claims_of_idempotency_keys_are_counted_and_their_store_is_read() -> None:

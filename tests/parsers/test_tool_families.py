@@ -164,6 +164,8 @@ RULES: list[tuple[str, str, str, list[tuple[str, str]]]] = [
     ("llama3_json", '{"name": "ping", "age": 3}', '{"name": "ping", "age": 3}', []),
     ("pythonic", "[1, 2]", "[1, 2]", []),
     ("pythonic", "[ping(1)]", "[ping(1)]", []),
+    ("pythonic", "[ping(x={'a': {}, 'b': [{}]}, y={})]", "", [("ping", '{"x": {"a": {}, "b": [{}]}, "y": {}}')]),
+    ("gemma4", "<|tool_call>call:ping{a:{b:{},c:1}}<tool_call|>", "", [("ping", '{"a": {"b": {}, "c": 1}}')]),
     ("pythonic", "[ping(from=-1., x=(1,), y={1: 'a'})]", "", [("ping", '{"from": -1.0, "x": [1], "y": {"1": "a"}}')]),
     ("command_a", "<|START_RESPONSE|>Hi<|END_RESPONSE|>", "Hi", []),
     ("mistral", '[TOOL_CALLS]ping[CALL_ID]abc123def[ARGS]{"a": 1}', "", [("ping", '{"a": 1}')]),

@@ -63,6 +63,7 @@ def tokenize(**members: Any) -> str | None:
     return text_to_tokenize(request)
 
 
+TOOL = {"type": "function", "function": {"name": "f"}}
 HI = [{"role": "user", "content": "hi"}]
 FINAL = [*HI, {"role": "assistant", "content": "x"}]
 
@@ -73,6 +74,7 @@ def test_text_to_tokenize_has_two_names() -> None:
 
 
 def test_a_chat_to_tokenize_has_no_text() -> None:
+    assert tokenize(messages=HI, tools=[TOOL]) is None
     assert tokenize(messages=HI, tools=[], add_generation_prompt=True) is None
     assert tokenize(messages=FINAL, continue_final_message=True) is None
 
@@ -84,6 +86,7 @@ REFUSED = [
     ({"messages": HI, "continue_final_message": True}, "continue_final_message"),
     ({"messages": HI, "chat_template_kwargs": {"tools": []}}, "chat_template_kwargs"),
     ({"messages": HI, "chat_template": "x"}, "chat_template"),
+    ({"messages": HI, "tools": [TOOL, TOOL]}, "tools[1].function.name"),
     ({"messages": [{"role": "assistant"}]}, "messages[0].content"),
 ]
 
@@ -101,7 +104,6 @@ IMAGE = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": 
 @pytest.mark.parametrize(
     ("members", "param"),
     [
-        ({"messages": HI, "tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
         ({"messages": [IMAGE]}, "messages[0].content[0]"),
     ],
 )

@@ -74,7 +74,7 @@ def test_the_chat_request_has_all_public_fields_and_our_extensions_and_nothing_e
 
 
 def test_the_completion_request_has_all_public_fields_and_our_extensions_and_nothing_else() -> None:
-    assert set(CompletionRequest.__struct_fields__) == {*OPENAI_COMPLETION, *SHARED_EXTENSIONS}
+    assert set(CompletionRequest.__struct_fields__) == {*OPENAI_COMPLETION, *SHARED_EXTENSIONS, "response_format"}
 
 
 def test_every_field_has_exactly_one_row() -> None:
@@ -103,6 +103,10 @@ def test_all_nulls_together_are_nothing() -> None:
     apply_chat(**{name: None for route, name in NULLS if route == "chat"})
 
 
+def schema_tool(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": "f", "parameters": parameters}}
+
+
 ACCEPTED: list[tuple[str, dict[str, Any]]] = [
     ("chat", {"user": "u1", "store": False, "metadata": {"a": "b"}, "service_tier": "auto"}),
     ("chat", {"service_tier": "default", "safety_identifier": "s", "prompt_cache_key": "k", "verbosity": "low"}),
@@ -111,6 +115,12 @@ ACCEPTED: list[tuple[str, dict[str, Any]]] = [
     ("chat", {"tool_choice": "none"}),
     ("chat", {"tool_choice": "auto"}),
     ("chat", {"functions": [], "function_call": "none"}),
+    ("chat", {"functions": [{"name": "f"}], "function_call": {"name": "f"}}),
+    (
+        "chat",
+        {"tools": [TOOL, schema_tool({}), schema_tool({"type": ["object", "null"]})][:2], "tool_choice": "required"},
+    ),
+    ("chat", {"tools": [CUSTOM], "tool_choice": {"type": "custom", "custom": {"name": "free"}}}),
     ("chat", {"response_format": {"type": "text"}}),
     ("chat", {"modalities": ["text"], "reasoning_effort": "none"}),
     ("chat", {"stop": []}),
@@ -190,6 +200,21 @@ MALFORMED: list[tuple[str, dict[str, Any], str, str | None]] = [
     ("chat", {"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "nope"}}}, "tool_choice", None),
     ("chat", {"tools": [TOOL], "tool_choice": {"type": "custom", "custom": {"name": "ping"}}}, "tool_choice", None),
     ("chat", {"tool_choice": "required"}, "tool_choice", None),
+    ("chat", {"tools": [schema_tool({"type": "string"})]}, "tools[0].function.parameters.type", None),
+    ("chat", {"tools": [schema_tool({"properties": []})]}, "tools[0].function.parameters.properties", None),
+    ("chat", {"tools": [schema_tool({"properties": {"a": 1}})]}, "tools[0].function.parameters.properties.a", None),
+    ("chat", {"tools": [schema_tool({"required": "a"})]}, "tools[0].function.parameters.required", None),
+    (
+        "chat",
+        {"tools": [{"type": "custom", "custom": {"name": "f", "format": {"type": "x"}}}]},
+        "tools[0].custom.format.type",
+        None,
+    ),
+    ("chat", {"functions": [{"name": "f"}], "tools": [TOOL]}, "functions", None),
+    ("chat", {"functions": [{"name": "f"}, {"name": "f"}]}, "functions[1].name", None),
+    ("chat", {"functions": [{"name": "f", "parameters": {"type": "array"}}]}, "functions[0].parameters.type", None),
+    ("chat", {"functions": [{"name": "f"}], "function_call": {"name": "g"}}, "function_call", None),
+    ("chat", {"function_call": {"name": "g"}}, "function_call", None),
     ("chat", {"tools": [], "tool_choice": {"type": "function", "function": {"name": "f"}}}, "tool_choice", None),
     ("chat", {"continue_final_message": True}, "continue_final_message", None),
     (
@@ -262,21 +287,12 @@ UNSERVED: list[tuple[str, dict[str, Any], str]] = [
     ("chat", {"messages": AUDIO}, "messages[0].content[0]"),
     ("chat", {"messages": FILE}, "messages[0].content[0]"),
     ("chat", {"messages": [{"role": "assistant", "audio": {"id": "a"}}]}, "messages[0].audio"),
-    ("chat", {"tools": [TOOL]}, "tools"),
-    ("chat", {"tools": [TOOL], "tool_choice": "required"}, "tools"),
-    ("chat", {"tools": [CUSTOM], "tool_choice": {"type": "custom", "custom": {"name": "free"}}}, "tools"),
-    ("chat", {"response_format": {"type": "json_object"}}, "response_format"),
-    ("chat", {"response_format": SCHEMA}, "response_format"),
-    ("chat", {"structured_outputs": {"json": {"type": "object"}}}, "structured_outputs"),
-    ("chat", {"structured_outputs": {"choice": ["a"]}}, "structured_outputs"),
     ("chat", {"store": True}, "store"),
     ("chat", {"web_search_options": {}}, "web_search_options"),
     ("chat", {"prediction": {"type": "content", "content": "x"}}, "prediction"),
     ("chat", {"moderation": {"model": "m"}}, "moderation"),
     ("chat", {"modalities": ["text", "audio"]}, "modalities"),
     ("chat", {"audio": {"voice": "v", "format": "wav"}}, "audio"),
-    ("chat", {"functions": [{"name": "f"}]}, "functions"),
-    ("chat", {"function_call": {"name": "f"}}, "function_call"),
     ("chat", {"service_tier": "flex"}, "service_tier"),
     ("chat", {"service_tier": "priority"}, "service_tier"),
     ("chat", {"reasoning_effort": "low"}, "reasoning_effort"),
@@ -285,7 +301,6 @@ UNSERVED: list[tuple[str, dict[str, Any], str]] = [
     ("completion", {"suffix": "end"}, "suffix"),
     ("completion", {"best_of": 2}, "best_of"),
     ("completion", {"best_of": 1, "n": 2}, "best_of"),
-    ("completion", {"structured_outputs": {"regex": "a+"}}, "structured_outputs"),
 ]
 
 
@@ -308,7 +323,7 @@ def test_every_field_that_is_not_served_is_refused_by_some_case() -> None:
         assert not_served <= shown
 
 
-@pytest.mark.parametrize("also_unserved", [{"store": True}, {"tools": [TOOL]}, {"response_format": SCHEMA}])
+@pytest.mark.parametrize("also_unserved", [{"store": True}, {"web_search_options": {}}, {"prediction": {}}])
 def test_malformed_is_said_before_unserved(also_unserved: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest):
         apply_chat(**also_unserved, stop="", continue_final_message=True)

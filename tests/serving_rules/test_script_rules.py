@@ -189,7 +189,7 @@ def test_a_script_that_cannot_be_played_is_refused_by_path(script: dict[str, Any
 @pytest.mark.parametrize("kind", ["tool", "reasoning"])
 def test_parsers_that_are_not_here_are_422(kind: str) -> None:
     with pytest.raises(UnsupportedParameter) as raised:
-        plan({"pieces": [], "parsers": {kind: "hermes"}})
+        plan({"pieces": [], "parsers": {kind: "nobody"}})
     assert raised.value.param == f"x_script.parsers.{kind}"
 
 

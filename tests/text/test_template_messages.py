@@ -40,7 +40,11 @@ PREPARED = [
     (ONLY_LISTS, {"role": "user", "content": None}, {"role": "user", "content": []}),
     (PLAIN, {"role": "developer", "content": "x"}, {"role": "system", "content": "x"}),
     (DEVELOPER, {"role": "developer", "content": "x"}, {"role": "developer", "content": "x"}),
-    (PLAIN, {"role": "function", "name": "f", "content": "x"}, {"role": "tool", "name": "f", "content": "x"}),
+    (
+        PLAIN,
+        {"role": "function", "name": "f", "content": "x"},
+        {"role": "tool", "tool_call_id": "call_0", "name": "f", "content": "x"},
+    ),
     (PLAIN, {"role": "assistant", "content": "x", "tool_calls": []}, {"role": "assistant", "content": "x"}),
     (PLAIN, {"role": "assistant", "content": "x", "tool_calls": None}, {"role": "assistant", "content": "x"}),
     (PLAIN, calling('{"z": 1, "a": [2]}'), called({"z": 1, "a": [2]})),
@@ -65,7 +69,7 @@ PREPARED = [
         {
             "role": "assistant",
             "content": "",
-            "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {"a": 1}}}],
+            "tool_calls": [{"id": "call_0", "type": "function", "function": {"name": "f", "arguments": {"a": 1}}}],
         },
     ),
 ]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tidegate.cli.finding import Finding, megabytes, ok, problem, warning
 from tidegate.cli.gguf_header import GgufHeader
+from tidegate.cli.grammar_loading import LoadedGrammar
 from tidegate.cli.memory_estimate import MemoryEstimate, estimate_memory
 from tidegate.cli.settings import Settings
 
@@ -63,6 +64,18 @@ def check_template(template: str | None, settings: Settings, load_fault: str | N
         advice = "use /v1/completions, or give the model's own template: --chat-template FILE"
         return warning(subject, "the model file has none; a plain default is used", advice)
     return ok(subject, "the model's own; it compiles")
+
+
+def check_grammar(settings: Settings, loaded: LoadedGrammar) -> Finding:
+    """Whether schemas and grammars can be enforced with the served model's vocabulary."""
+    subject = "structured output"
+    if loaded.served.identity is not None:
+        return ok(subject, f"by {loaded.served.identity}")
+    if loaded.warning is None and not settings.grammar.required:
+        return ok(subject, "off: grammar.backend is none")
+    advice = "choose another grammar.backend: llguidance is built in"
+    found = loaded.warning or "grammar.required is set, and grammar.backend is none"
+    return problem(subject, found, advice) if settings.grammar.required else warning(subject, found, advice)
 
 
 def check_memory(

@@ -19,6 +19,7 @@ def server_facts(settings: Settings, idempotency: IdempotencyFacts | None = None
         header_bytes=http.header_bytes,
         uri_bytes=http.uri_bytes,
         pending_body_bytes=limits.pending_body_bytes,
+        grammar_compile_ms=limits.grammar_compile_ms,
         template_ms=limits.template_ms,
         template_bytes=limits.template_bytes,
         status_hold_s=server.status_hold_s,

@@ -5,12 +5,15 @@ Imported only when the libraries have passed their own check.
 
 import asyncio
 
+import msgspec
+
 from tidegate.cli.check_machine import check_engine_options
-from tidegate.cli.check_model import check_template
+from tidegate.cli.check_model import check_grammar, check_template
 from tidegate.cli.finding import Finding, ok, problem
 from tidegate.cli.gguf_header import GgufHeader
-from tidegate.cli.model_loading import LoadedModel, LoadError, load_model
+from tidegate.cli.model_loading import FormatError, LoadedModel, LoadError, load_model
 from tidegate.cli.model_source import Hub
+from tidegate.cli.ready_text import describe_formats
 from tidegate.cli.settings import Settings
 from tidegate.cli.wiring import engine_options
 from tidegate.engine.options import OptionsError, decode_options, encode_options
@@ -24,7 +27,11 @@ def look_at_loading(settings: Settings, hub: Hub, header: GgufHeader | None, *, 
     """Checks tokenizer, template and engine options. `header` is None for engines without a model file."""
     loaded, fault = None, None
     try:
-        loaded = load_model(settings, hub)
+        # A grammar backend that cannot be used has a row of its own.
+        grammar = msgspec.structs.replace(settings.grammar, required=False)
+        loaded = load_model(msgspec.structs.replace(settings, grammar=grammar), hub)
+    except FormatError as error:
+        return [problem("formats", str(error), "leave model.tool_format and model.reasoning_format auto")]
     except LoadError as error:
         fault = str(error)
     findings: list[Finding] = []
@@ -33,6 +40,9 @@ def look_at_loading(settings: Settings, hub: Hub, header: GgufHeader | None, *, 
         findings.append(check_template(template, settings, fault))
     if loaded is None:
         return findings
+    formats = loaded.served.formats
+    findings += [ok(subject, words) for subject, words in describe_formats(formats).items()]
+    findings.append(check_grammar(settings, loaded.grammar))
     options = engine_options(settings, loaded)
     refusal = None
     try:

@@ -2,13 +2,17 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tidegate.cli.grammar_loading import NOT_LOADED, GrammarUnusable, LoadedGrammar, load_grammar
 from tidegate.cli.model_source import Hub, ModelSource, find_model
 from tidegate.cli.model_source_error import ModelSourceError
 from tidegate.cli.settings import LimitSettings, Settings
 from tidegate.contract.bounds import Limits
+from tidegate.inference.model_info import ModelInfo
+from tidegate.serving.output_formats import UnknownFormat, choose_formats, view_templates
+from tidegate.serving.served_grammar import NOT_IN_ENGINE
 from tidegate.serving.served_model import ServedModel
 from tidegate.system import SystemClock
 from tidegate.text.byte_tokenizer import BOS_TOKEN, EOS_TOKEN, ByteTokenizer
@@ -25,12 +29,17 @@ class LoadError(Exception):
     """The model cannot be served; the message says what to do."""
 
 
+class FormatError(LoadError):
+    """A setting names a format of tool calls or of reasoning that cannot be served."""
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
     """`source` is None for engines without a model file."""
 
     served: ServedModel
     source: ModelSource | None
+    grammar: LoadedGrammar = NOT_LOADED
 
 
 def load_model(settings: Settings, hub: Hub | None = None) -> LoadedModel:
@@ -40,11 +49,30 @@ def load_model(settings: Settings, hub: Hub | None = None) -> LoadedModel:
             source = find_model(settings.model.source, hub)
         except ModelSourceError as error:
             raise LoadError(str(error)) from error
-        return LoadedModel(_load_gguf(settings, source), source)
+        return _with_grammar(settings, _load_gguf(settings, source), source)
     tokenizer = ByteTokenizer()
     facts = ModelFacts("byte-tokenizer-1", {"default": CONTENTS_TEMPLATE}, BOS_TOKEN, EOS_TOKEN)
     name = settings.model.source or settings.engine.kind
-    return LoadedModel(_serve(settings, tokenizer, facts, (name,)), None)
+    return _with_grammar(settings, _serve(settings, tokenizer, facts, (name,)), None)
+
+
+def _with_grammar(settings: Settings, served: ServedModel, source: ModelSource | None) -> LoadedModel:
+    try:
+        grammar = load_grammar(settings.grammar, served.tokenizer.vocabulary)
+    except GrammarUnusable as error:
+        raise LoadError(str(error)) from None
+    return LoadedModel(replace(served, grammar=grammar.served), source, grammar)
+
+
+def engine_fault(loaded: LoadedModel, info: ModelInfo | None) -> str | None:
+    """Returns what keeps a started engine from serving what the settings require, and what to do; None if nothing."""
+    served = loaded.served
+    if served.grammar.is_required and served.grammar_reason(info) is not None:
+        return (
+            f"{NOT_IN_ENGINE[0].upper()}{NOT_IN_ENGINE[1:]}, and grammar.required is set. Choose another engine or "
+            "another grammar.backend, or set grammar.required to false to serve without structured output."
+        )
+    return None
 
 
 def _load_gguf(settings: Settings, source: ModelSource) -> ServedModel:
@@ -73,6 +101,15 @@ def _serve(settings: Settings, tokenizer: Tokenizer, facts: ModelFacts, names: t
         )
     except BrokenTemplate as error:
         raise LoadError(f"The chat template cannot be used: {error}. Give another one with --chat-template.") from None
+    try:
+        formats = choose_formats(
+            view_templates(sources.values(), templates),
+            tool_setting=settings.model.tool_format,
+            reasoning_setting=settings.model.reasoning_format,
+            reasoning_field=settings.api.reasoning_field,
+        )
+    except UnknownFormat as error:
+        raise FormatError(str(error)) from None
     vocabulary = tokenizer.vocabulary
     longest = max(len(vocabulary.token_bytes(token_id)) for token_id in range(vocabulary.size))
     return ServedModel(
@@ -85,6 +122,7 @@ def _serve(settings: Settings, tokenizer: Tokenizer, facts: ModelFacts, names: t
         created=int(clock.wall()),
         is_scripted=settings.engine.kind == "scripted",
         longest_token_bytes=longest,
+        formats=formats,
     )
 
 
@@ -110,5 +148,7 @@ def _limits(settings: LimitSettings, max_output_tokens: int | None) -> Limits:
         messages=settings.messages,
         prompts=settings.prompts,
         choices=settings.choices,
+        schema_bytes=settings.schema_bytes,
+        schema_depth=settings.schema_depth,
         max_output_tokens=max_output_tokens,
     )

@@ -104,5 +104,7 @@ class PublicServer:
             await gate.aclose()
         else:
             gate.close()
+        if self.parts.service.grammars is not None:
+            await self.parts.service.grammars.aclose()
         self.parts.service.close()
         self.parts.access.close()

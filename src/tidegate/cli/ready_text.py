@@ -5,16 +5,34 @@ import json
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.settings import Settings
 from tidegate.cli.speculation_text import speculation_text
+from tidegate.serving.output_formats import OutputFormats
 
 
 def starting_text(settings: Settings, loaded: LoadedModel) -> str:
-    """Returns one line: what is starting."""
+    """Returns what is starting, and one line each for the formats of its tool calls and its reasoning."""
     guesses = speculation_text(settings)
     extra = f", {guesses}" if guesses else ""
     if loaded.source is None:
-        return f"tidegate: starting the {settings.engine.kind} engine{extra}"
-    size_mb = loaded.source.path.stat().st_size / 1e6
-    return f"tidegate: loading {loaded.served.name} ({size_mb:.0f} MB, {loaded.source.origin}){extra}"
+        what = f"tidegate: starting the {settings.engine.kind} engine{extra}"
+    else:
+        size_mb = loaded.source.path.stat().st_size / 1e6
+        what = f"tidegate: loading {loaded.served.name} ({size_mb:.0f} MB, {loaded.source.origin}){extra}"
+    formats = describe_formats(loaded.served.formats)
+    return "\n".join((what, *(f"tidegate: {subject}: {words}" for subject, words in formats.items())))
+
+
+def describe_formats(formats: OutputFormats) -> dict[str, str]:
+    """Returns how the model writes tool calls and reasoning, and why that is believed."""
+    return {
+        "tool calls": f"{formats.tool_name or 'none'} ({formats.tool_why})",
+        "reasoning": f"{formats.reasoning_name or 'none'} ({formats.reasoning_why})",
+    }
+
+
+def grammar_text(loaded: LoadedModel) -> str:
+    """Returns one line: who enforces schemas and grammars."""
+    served = loaded.grammar.served
+    return f"tidegate: structured output by {served.identity}" if served.identity else f"tidegate: {served.reason}"
 
 
 def ready_text(settings: Settings, loaded: LoadedModel, url: str, admin_url: str, *, needs_key: bool = False) -> str:

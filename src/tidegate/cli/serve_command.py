@@ -7,12 +7,12 @@ from rich.console import Console
 
 from tidegate.cli.access import AccessError, gather_access_facts, refuse_exposure
 from tidegate.cli.drain_order import DrainOrder
-from tidegate.cli.model_loading import LoadedModel, LoadError, load_model
+from tidegate.cli.model_loading import LoadedModel, LoadError, engine_fault, load_model
 from tidegate.cli.open_ledger import check_ledger
 from tidegate.cli.pooled_server import PooledServer
 from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ignore_signals, on_signals
 from tidegate.cli.public_edge import check_edge
-from tidegate.cli.ready_text import ready_text, starting_text
+from tidegate.cli.ready_text import grammar_text, ready_text, starting_text
 from tidegate.cli.running_server import RunningServer, wait_first
 from tidegate.cli.settings import Settings
 from tidegate.cli.sockets import Sockets
@@ -33,9 +33,12 @@ def run_serve(settings: Settings) -> int:
     except (AccessError, LedgerBroken, LoadError, ListenError) as error:
         console.print(f"tidegate: {error}", style="red", markup=False)
         return EXIT_FAILED if isinstance(error, ListenError) else EXIT_USAGE
+    if loaded.grammar.warning is not None:
+        warnings.append(loaded.grammar.warning)
     for words in warnings:
         console.print(f"tidegate: {words}", style="yellow", markup=False)
     console.print(starting_text(settings, loaded), markup=False)
+    console.print(grammar_text(loaded), markup=False)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(settings, loaded, sockets, console))
 
@@ -51,6 +54,10 @@ async def _serve(settings: Settings, loaded: LoadedModel, sockets: Sockets, cons
         await server.start()
         if not await _wait_ready(server, order, console):
             return EXIT_OK if order.is_given else EXIT_FAILED
+        fault = engine_fault(loaded, server.supervisor.engine.statistics().model)
+        if fault is not None:
+            console.print(f"tidegate: {fault}", style="red", markup=False)
+            return EXIT_FAILED
         needs_key = gather_access_facts(settings).num_keys > 0
         text = ready_text(settings, loaded, server.public_url, server.admin.url, needs_key=needs_key)
         console.print(text, markup=False)

@@ -176,6 +176,11 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     messages: Annotated[int, _number("messages of a chat", ge=1)] = 4096
     prompts: Annotated[int, _number("prompts of a completion", ge=1)] = 256
     choices: Annotated[int, _number("choices of a request, over all its prompts", ge=1, le=128)] = 128
+    schema_bytes: Annotated[int, _number("bytes of a schema or grammar that output is held to", ge=64, le=262_144)] = (
+        262_144
+    )
+    schema_depth: Annotated[int, _number("nesting of such a schema", ge=1, le=64)] = 64
+    grammar_compile_ms: Annotated[int, _number("time to compile one", ge=1, le=60_000)] = 2000
     template_ms: Annotated[int, _number("time of a chat template", ge=1)] = 1000
     template_bytes: Annotated[int, _number("size of a rendered chat template", ge=1024)] = 32 * 1024 * 1024
 

@@ -21,6 +21,7 @@ from tidegate.engine.options import EngineOptions
 from tidegate.engines.local.client import LocalEngine
 from tidegate.engines.local.restart_policy import RestartSettings
 from tidegate.engines.local.supervisor import SupervisorSettings
+from tidegate.grammar.registry import NO_BACKEND
 from tidegate.http.app import AppPorts, make_admin_app, make_public_app
 from tidegate.http.asgi import AsgiApp
 from tidegate.http.authorise import Authorise
@@ -45,6 +46,7 @@ from tidegate.observability.observer import EngineChanged, Observer
 from tidegate.serving.admin import AdminView
 from tidegate.serving.answer_recorder import AnswerRecorder
 from tidegate.serving.driver import Surroundings
+from tidegate.serving.grammar_check import CheckBounds, GrammarCheck
 from tidegate.serving.idempotent_service import IdempotentService
 from tidegate.serving.local_gate import LocalGate
 from tidegate.serving.prepare import MaxDeadlines
@@ -99,7 +101,7 @@ def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
         kv_type_v=engine.kv_type_v,
         simulated_model=engine.simulated_model,
         has_costs=engine.simulated_cost,
-        grammar_backend=settings.grammar.backend,
+        grammar_backend=settings.grammar.backend if loaded.grammar.compiler is not None else NO_BACKEND,
         grammar_threads=settings.grammar.compile_threads,
         grammar_cache_entries=settings.grammar.cache_entries,
         grammar_cache_bytes=settings.grammar.cache_bytes,
@@ -141,7 +143,9 @@ def build_parts(
         settings.server.unsent_bytes,
         on_fault=_log_fault,
     )
-    service = Service(loaded.served, surroundings, _service_settings(settings, rules), entropy)
+    grammars = _grammar_check(settings, loaded, observer)
+    metrics.grammars = grammars.accounts if grammars is not None else None
+    service = Service(loaded.served, surroundings, _service_settings(settings, rules), entropy, grammars)
     recorder = AnswerRecorder(ledger, observer, rules.max_answer_bytes) if ledger is not None else None
     idempotent = IdempotentService(service, recorder, rules, observer, clock)
     admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept), accounts)
@@ -174,6 +178,21 @@ def _service_settings(settings: Settings, rules: LedgerRules) -> ServiceSettings
         UnknownFieldPolicy(settings.api.unknown_fields),
         server_facts(settings, ledger_facts(rules)),
         MaxDeadlines(settings.deadlines.max_ms, settings.deadlines.first_token_ms),
+    )
+
+
+def _grammar_check(settings: Settings, loaded: LoadedModel, observer: Observer) -> GrammarCheck | None:
+    if loaded.grammar.compiler is None:
+        return None
+    bounds = CheckBounds(
+        limit_ms=settings.limits.grammar_compile_ms,
+        wait_ms=settings.admission.queue_deadline_ms,
+        cache_entries=settings.grammar.cache_entries,
+        cache_bytes=settings.grammar.cache_bytes,
+        num_threads=settings.grammar.compile_threads,
+    )
+    return GrammarCheck(
+        loaded.grammar.compiler, loaded.served.tokenizer_digest, bounds, clock=SystemClock(), observer=observer
     )
 
 

@@ -4,7 +4,7 @@ A bound that is part of the meaning of a field stands on its type. A limit that 
 reported in `error.limit`, stands in `Limits` and is checked by the rules.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -34,6 +34,7 @@ TokenIdNumber = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
 Milliseconds = Annotated[int, Meta(ge=1, le=MAX_COUNT)]
 Seconds = Annotated[float, Meta(ge=0, le=3600)]
 
+ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 NonEmptyText = Annotated[str, Meta(min_length=1)]
 FunctionName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")]
 Label = Annotated[str, Meta(max_length=512, pattern=_PLAIN_TEXT)]
@@ -62,6 +63,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     logit_bias_entries: int = 1024
     tools: int = 128
     tool_bytes: int = 256 * 1024
+    schema_bytes: int = 256 * 1024
+    schema_depth: int = 64
     max_output_tokens: int | None = None
 
 

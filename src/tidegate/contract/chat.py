@@ -7,11 +7,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tidegate.contract.bounds import Label, Metadata, PositiveCount, ShortLabel, TopLogprobs
+from tidegate.contract.bounds import Label, Metadata, PositiveCount, ReasoningEffort, ShortLabel, TopLogprobs
 from tidegate.contract.generation import GenerationRequest
 from tidegate.contract.logprobs import ChatLogprobs, PromptLogprobs
 from tidegate.contract.messages import ChatMessage
-from tidegate.contract.response_format import ResponseFormat
 from tidegate.contract.tools import FunctionCallChoice, FunctionDefinition, Tool, ToolChoice
 from tidegate.contract.usage import Usage
 
@@ -28,8 +27,7 @@ class ChatRequest(GenerationRequest, frozen=True, kw_only=True):
     tools: list[Tool] | None = None
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
-    response_format: ResponseFormat | None = None
-    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    reasoning_effort: ReasoningEffort | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
     modalities: list[Literal["text", "audio"]] | None = None
     audio: dict[str, Any] | None = None
@@ -57,19 +55,31 @@ class AnswerFunction(Struct, frozen=True, kw_only=True):
     arguments: str
 
 
-class AnswerToolCall(Struct, frozen=True, kw_only=True):
+class AnswerToolCall(Struct, frozen=True, kw_only=True, tag_field="type", tag="function"):
     id: str
-    type: Literal["function"] = "function"
     function: AnswerFunction
 
 
+class AnswerCustom(Struct, frozen=True, kw_only=True):
+    name: str
+    input: str
+
+
+class AnswerCustomCall(Struct, frozen=True, kw_only=True, tag_field="type", tag="custom"):
+    id: str
+    custom: AnswerCustom
+
+
 class AnswerMessage(Struct, frozen=True, kw_only=True):
+    """`function_call` answers a request that was made with the deprecated `functions`."""
+
     role: Literal["assistant"] = "assistant"
     content: str | None
     refusal: str | None = None
     reasoning_content: str | UnsetType = UNSET
     reasoning: str | UnsetType = UNSET
-    tool_calls: list[AnswerToolCall] | UnsetType = UNSET
+    tool_calls: list[AnswerToolCall | AnswerCustomCall] | UnsetType = UNSET
+    function_call: AnswerFunction | UnsetType = UNSET
 
 
 class ChatChoice(Struct, frozen=True, kw_only=True):
@@ -101,13 +111,19 @@ class DeltaFunction(Struct, frozen=True, kw_only=True):
     arguments: str | UnsetType = UNSET
 
 
+class DeltaCustom(Struct, frozen=True, kw_only=True):
+    name: str | UnsetType = UNSET
+    input: str | UnsetType = UNSET
+
+
 class DeltaToolCall(Struct, frozen=True, kw_only=True):
-    """`id`, `type` and the name come with a call's first delta only."""
+    """`id`, `type` and the name come with a call's first delta only; then `function` or `custom`, by the type."""
 
     index: int
     id: str | UnsetType = UNSET
-    type: Literal["function"] | UnsetType = UNSET
-    function: DeltaFunction
+    type: Literal["function", "custom"] | UnsetType = UNSET
+    function: DeltaFunction | UnsetType = UNSET
+    custom: DeltaCustom | UnsetType = UNSET
 
 
 class Delta(Struct, frozen=True, kw_only=True):
@@ -117,6 +133,7 @@ class Delta(Struct, frozen=True, kw_only=True):
     reasoning_content: str | UnsetType = UNSET
     reasoning: str | UnsetType = UNSET
     tool_calls: list[DeltaToolCall] | UnsetType = UNSET
+    function_call: DeltaFunction | UnsetType = UNSET
 
 
 class ChatChunkChoice(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,7 @@
-"""The request fields that chat completions and completions share: OpenAI's, then ours (CONTRACT.md section 4)."""
+"""The request fields that chat completions and completions share: OpenAI's, then ours (CONTRACT.md section 4).
+
+`response_format` is OpenAI's for chat, and means the same for completions here.
+"""
 
 from typing import Annotated
 
@@ -22,7 +25,7 @@ from tidegate.contract.bounds import (
     TopLogprobs,
     TopP,
 )
-from tidegate.contract.response_format import StructuredOutputs
+from tidegate.contract.response_format import ResponseFormat, StructuredOutputs
 from tidegate.contract.script_body import ScriptBody
 
 LogitBias = dict[str, Annotated[float, Meta(ge=-100, le=100)]]
@@ -51,6 +54,7 @@ class GenerationRequest(Struct, frozen=True, kw_only=True):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     user: Label | None = None
+    response_format: ResponseFormat | None = None
 
     top_k: TopK | None = None
     min_p: MinP | None = None

@@ -116,6 +116,14 @@ class AssistantMessage(Message, frozen=True, kw_only=True, tag="assistant"):
     audio: AudioReference | None = None
 
     @property
+    def spoken_text(self) -> str:
+        """What a continuation of this turn goes on with: its content, or its reasoning where there is no content."""
+        content = self.content
+        if isinstance(content, list):
+            return "\n".join(part.text if isinstance(part, TextPart) else part.refusal for part in content)
+        return content or self.reasoning_content or self.reasoning or ""
+
+    @property
     def is_empty(self) -> bool:
         """Whether the turn says nothing at all."""
         has_text = self.content is not None or self.reasoning_content is not None or self.reasoning is not None

@@ -18,8 +18,8 @@ LimitScope = Literal["request", "key", "server"]
 
 
 class FieldUse(Struct, frozen=True, kw_only=True):
-    """`acts`: changes the answer. `no_effect`: accepted, and nothing follows. `not_served`: accepted only with values
-    that ask for nothing, refused otherwise; `reason` says why.
+    """`acts`: changes the answer; a `reason` then says for which values only. `no_effect`: accepted, and nothing
+    follows. `not_served`: accepted only with values that ask for nothing, refused otherwise; `reason` says why.
     """
 
     use: FieldUseName
@@ -65,6 +65,8 @@ class DescribedModel(Struct, frozen=True, kw_only=True):
     vocabulary_size: int | None
     input_modalities: list[str]
     output_modalities: list[str]
+    reasoning_field: str | None
+    """The member of messages and deltas that carries reasoning; null where the model's output has none."""
     token_counts: TokenCounts
     endpoints: list[ServedEndpoint]
 
@@ -135,13 +137,17 @@ class SamplingDefaults(Struct, frozen=True, kw_only=True):
 
 
 class StructuredOutput(Struct, frozen=True, kw_only=True):
-    """`enforced_keywords` are the JSON Schema keywords that output is held to; a schema with any other is refused."""
+    """`enforced_keywords` are the JSON Schema keywords that output is held to; a schema with any other is refused.
+
+    `enforced_formats` are the values of `format` that are. `backend` is who enforces, with its version.
+    """
 
     served: bool
     backend: str | None
     required: bool
     kinds: list[str]
     enforced_keywords: list[str]
+    enforced_formats: list[str] | UnsetType = UNSET
     reason: str | UnsetType = UNSET
 
 

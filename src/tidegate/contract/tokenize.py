@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tidegate.contract.bounds import TokenIdNumber
+from tidegate.contract.bounds import ReasoningEffort, TokenIdNumber
 from tidegate.contract.messages import ChatMessage
 from tidegate.contract.tools import Tool
 
@@ -24,6 +24,7 @@ class TokenizeRequest(Struct, frozen=True, kw_only=True):
     return_pieces: bool | None = None
     with_pieces: bool | None = None
     tools: list[Tool] | None = None
+    reasoning_effort: ReasoningEffort | None = None
     chat_template: str | None = None
     chat_template_kwargs: dict[str, Any] | None = None
     add_generation_prompt: bool | None = None

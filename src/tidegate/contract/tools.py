@@ -20,10 +20,27 @@ class FunctionTool(Struct, frozen=True, kw_only=True, tag_field="type", tag="fun
     function: FunctionDefinition
 
 
+class TextInput(Struct, frozen=True, kw_only=True, tag_field="type", tag="text"):
+    """Any text."""
+
+
+class InputGrammar(Struct, frozen=True, kw_only=True):
+    syntax: Literal["lark", "regex"]
+    definition: str
+
+
+class GrammarInput(Struct, frozen=True, kw_only=True, tag_field="type", tag="grammar"):
+    """Text that a grammar describes."""
+
+    grammar: InputGrammar
+
+
 class CustomDefinition(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A tool whose input is plain text; absent `format`: any text."""
+
     name: FunctionName
     description: str | None = None
-    format: dict[str, Any] | None = None
+    format: TextInput | GrammarInput | None = None
 
 
 class CustomTool(Struct, frozen=True, kw_only=True, tag_field="type", tag="custom"):

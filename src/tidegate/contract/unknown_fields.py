@@ -5,6 +5,7 @@ Messages, tools and schemas are not looked into: clients replay what other serve
 """
 
 import string
+from collections.abc import Iterator
 from enum import StrEnum
 from urllib.parse import quote as percent_encode
 
@@ -14,13 +15,14 @@ from tidegate.contract.bounds import Limits
 from tidegate.contract.codec import decode_members
 from tidegate.contract.generation import StreamOptions
 from tidegate.contract.quote import quote
-from tidegate.contract.response_format import StructuredOutputs
+from tidegate.contract.response_format import JsonSchema, StructuredOutputs
 from tidegate.errors import UnknownParameter
 
 _NESTED: dict[str, frozenset[str]] = {
     "stream_options": frozenset(StreamOptions.__struct_fields__),
     "structured_outputs": frozenset(StructuredOutputs.__struct_fields__),
     "response_format": frozenset({"type", "json_schema"}),
+    "response_format.json_schema": frozenset(JsonSchema.__struct_fields__),
 }
 _HEADER_SAFE = string.ascii_letters + string.digits + "._-"
 _MAX_NAME_CHARACTERS = 64
@@ -43,15 +45,16 @@ def unknown_fields(body: bytes, request: type[msgspec.Struct], limits: Limits) -
 
     `body` has been decoded as `request` before, so it is a JSON object.
     """
-    known = frozenset(request.__struct_fields__)
-    unknown = []
-    for name, raw in decode_members(body, limits).items():
-        if name not in known:
-            unknown.append(name)
+    return list(_unknown(body, "", frozenset(request.__struct_fields__), limits))
+
+
+def _unknown(text: bytes, prefix: str, known: frozenset[str], limits: Limits) -> Iterator[str]:
+    for member, raw in decode_members(text, limits).items():
+        name = prefix + member
+        if member not in known:
+            yield name
         elif name in _NESTED and bytes(raw).startswith(b"{"):
-            members = decode_members(bytes(raw), limits)
-            unknown.extend(f"{name}.{member}" for member in members if member not in _NESTED[name])
-    return unknown
+            yield from _unknown(bytes(raw), f"{name}.", _NESTED[name], limits)
 
 
 def reported_fields(names: list[str], policy: UnknownFieldPolicy) -> list[str]:

@@ -6,21 +6,25 @@ Its limits are lowered (`_LIMITS`): what they refuse is refused in a fraction of
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
 import llguidance
 import numpy as np
 
 from tidegate.errors import LimitFact
-from tidegate.grammar.json_text import JSON_OPTIONS, MAX_SCHEMA_BYTES, read_schema
+from tidegate.grammar.composite_grammar import composite_grammar
+from tidegate.grammar.json_text import MAX_SCHEMA_BYTES, read_schema
+from tidegate.grammar.lark_text import WrittenGrammar, json_rule, literal, regex
 from tidegate.grammar.llguidance_matcher import LlguidanceMatcher
 from tidegate.grammar.llguidance_tokenizer import make_tokenizer
+from tidegate.grammar.llguidance_words import is_about_support, say
 from tidegate.grammar.lowering import lower_schema
 from tidegate.grammar.mask_buffer import MaskWords, check_mask_words
 from tidegate.grammar.matcher import MaskRow, TokenTable
 from tidegate.grammar.pattern_faults import pattern_path
 from tidegate.grammar.refusal import GrammarRefusal, Refused, invalid, too_complex, unsupported
 from tidegate.grammar.tag_grammar import tag_grammar
+from tidegate.inference.grammar_parts import CompositeSpec
 from tidegate.inference.grammar_spec import (
     ChoiceSpec,
     GrammarSpec,
@@ -71,6 +75,7 @@ class LlguidanceCompiler:
         self._tokenizer = make_tokenizer(table)
         self._vocab_size = len(table.tokens)
         self._eos_ids = frozenset(table.eos_ids)
+        self._control_ids = table.special_ids - self._eos_ids
         self._words: MaskWords | None = None
 
     @property
@@ -79,15 +84,27 @@ class LlguidanceCompiler:
 
     def compile(self, spec: GrammarSpec) -> LlguidanceGrammar | GrammarRefusal:
         try:
-            grammar = _source(spec)
+            written = _source(spec, self._control_ids)
+            grammar = _HEADER + written.text if "%llguidance" not in written.text else written.text
             base = llguidance.LLMatcher(self._tokenizer, grammar, log_level=0, limits=_LIMITS)
             if base.is_error():
-                raise _refusal_of(spec, base.get_error())
+                raise self._placed(_refusal_of(spec, base.get_error()), written)
             return LlguidanceGrammar(base, self._eos_ids, len(grammar))
         except Refused as refused:
             return refused.refusal
         except (ValueError, RecursionError):
             return invalid("the grammar cannot be read").refusal
+
+    def _placed(self, refused: Refused, written: WrittenGrammar) -> Refused:
+        """Names the first schema of a grammar of parts that does not compile by itself, if there is one."""
+        for place, expression in written.json:
+            alone = f"{_HEADER}start: {expression}"
+            error = llguidance.LLMatcher(self._tokenizer, alone, log_level=0, limits=_LIMITS).get_error()
+            if error:
+                schema = json.loads(expression.removeprefix("%json "))
+                found = _refusal_of(JsonSchemaSpec(json.dumps(schema).encode()), error).refusal
+                return Refused(replace(found, path=f"{place}{found.path or ''}" or None))
+        return refused
 
     def register(self, words: MaskWords) -> None:
         check_mask_words(words, self._vocab_size)
@@ -129,39 +146,37 @@ def make_compiler(table: TokenTable) -> LlguidanceCompiler:
     return LlguidanceCompiler(table)
 
 
-def _source(spec: GrammarSpec) -> str:
+def _source(spec: GrammarSpec, control_ids: frozenset[int]) -> WrittenGrammar:
     """Returns the spec as a Lark grammar in llguidance's dialect. Raises Refused."""
     match spec:
+        case StructuralTagSpec():
+            return composite_grammar(tag_grammar(spec), control_ids)
+        case CompositeSpec():
+            return composite_grammar(spec, control_ids)
+    return WrittenGrammar(_plain_source(spec))
+
+
+def _plain_source(spec: JsonSchemaSpec | JsonObjectSpec | RegexSpec | ChoiceSpec | LarkSpec) -> str:
+    match spec:
         case JsonSchemaSpec(schema):
-            return _HEADER + "start: %json " + _json_text(lower_schema(read_schema(schema)))
+            return f"start: {json_rule(lower_schema(read_schema(schema)))}"
         case JsonObjectSpec():
-            return _HEADER + "start: %json " + _json_text({"type": "object"})
+            return f"start: {json_rule({'type': 'object'})}"
         case RegexSpec(pattern):
             _check_size(pattern)
-            return f"{_HEADER}start: /{llguidance.regex_to_lark(pattern, '')}/"
+            return f"start: {regex(pattern)}"
         case ChoiceSpec(choices):
-            return _HEADER + _choice_rule(choices)
+            return _choice_rule(choices)
         case LarkSpec(grammar):
             _check_size(grammar)
-            return grammar if "%llguidance" in grammar else _HEADER + grammar
-        case StructuralTagSpec(tags):
-            schemas = [_json_text(lower_schema(read_schema(tag.schema))) for tag in tags]
-            return _HEADER + tag_grammar(spec, schemas)
-
-
-def _json_text(schema: dict[str, Any]) -> str:
-    return json.dumps({**schema, "x-guidance": JSON_OPTIONS})
+            return grammar
 
 
 def _choice_rule(choices: tuple[str, ...]) -> str:
     if not choices:
         raise invalid("a choice needs at least one text")
     _check_size("".join(choices))
-    try:
-        "".join(choices).encode()
-    except UnicodeEncodeError as error:
-        raise invalid("a choice is not text") from error
-    return "start: " + " | ".join(json.dumps(choice, ensure_ascii=False) for choice in choices)
+    return "start: " + " | ".join(map(literal, choices))
 
 
 def _check_size(text: str) -> None:
@@ -170,8 +185,11 @@ def _check_size(text: str) -> None:
 
 
 def _refusal_of(spec: GrammarSpec, error: str) -> Refused:
-    """Turns what llguidance says into a refusal of ours; its words are kept to one line."""
-    line = error.strip().partition("\n")[0][:200]
+    """Turns what llguidance says into a refusal of ours."""
+    hidden_lines = None
+    if isinstance(spec, LarkSpec):
+        hidden_lines = 0 if "%llguidance" in spec.grammar else 1
+    line = say(error, hidden_lines=hidden_lines)
     lowered = error.lower()
     if any(word in lowered for word in _TOO_COMPLEX):
         return too_complex(f"the grammar is too complex: {line}")
@@ -179,4 +197,6 @@ def _refusal_of(spec: GrammarSpec, error: str) -> Refused:
         return invalid("no value satisfies this schema")
     if isinstance(spec, JsonSchemaSpec):
         return unsupported(f"cannot be enforced exactly: {line}", pattern_path(read_schema(spec.schema)))
-    return invalid(f"the grammar cannot be compiled: {line}")
+    if is_about_support(error):
+        return unsupported(f"cannot be enforced: {line}")
+    return invalid(f"cannot be compiled: {line}")

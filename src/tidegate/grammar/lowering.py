@@ -22,7 +22,7 @@ from tidegate.grammar.negation import NATIVE_PATTERN, Negator
 from tidegate.grammar.object_rules import everywhere, lower_evaluation, lower_names
 from tidegate.grammar.refusal import invalid, too_complex, unsupported
 from tidegate.grammar.schema_document import SchemaDocument
-from tidegate.grammar.schema_support import ENFORCED, REFUSED, check_keywords, is_number, is_schema
+from tidegate.grammar.schema_support import ENFORCED, REFUSED, check_keywords, escape, is_number, is_schema
 
 MAX_COMBINATIONS = 512
 """Cases of one value, over all unions that hold for it at once: the backend writes out each combination."""
@@ -35,7 +35,13 @@ def lower_schema(schema: Any) -> dict[str, Any]:
     """Returns an equivalent schema in the backend's words. Raises Refused."""
     if not is_schema(schema):
         raise invalid("a schema is an object, true or false", "")
-    return _Lowering(SchemaDocument(schema)).run()
+    document = SchemaDocument(schema)
+    return lower_part(document, schema, "")
+
+
+def lower_part(document: SchemaDocument, part: Any, path: str) -> dict[str, Any]:
+    """Returns the same for one schema of a document, which stands at `path`. Raises Refused."""
+    return _Lowering(document).run(part, path)
 
 
 class _Lowering:
@@ -47,10 +53,10 @@ class _Lowering:
         self._names: dict[int, str] = {}
         self._waiting: list[tuple[str, Any, str]] = []
 
-    def run(self) -> dict[str, Any]:
-        root: Any = self._lower(self._document.root, "")
+    def run(self, part: Any, path: str) -> dict[str, Any]:
+        root: Any = self._lower(part, path)
         if not isinstance(root, dict):
-            raise invalid("no value satisfies this schema", "")
+            raise invalid("no value satisfies this schema", path)
         definitions: dict[str, Any] = {}
         paths: dict[str, str] = {}
         while self._waiting:
@@ -102,7 +108,9 @@ class _Lowering:
         for keyword in ("properties", "patternProperties"):
             if keyword in schema:
                 where = f"{path}/{keyword}"
-                out[keyword] = {name: self._lower(part, f"{where}/{name}") for name, part in schema[keyword].items()}
+                out[keyword] = {
+                    name: self._lower(part, f"{where}/{escape(name)}") for name, part in schema[keyword].items()
+                }
         if "patternProperties" in out:
             where = f"{path}/patternProperties"
             out["patternProperties"] = {translate(p, where): part for p, part in out["patternProperties"].items()}
@@ -197,7 +205,7 @@ class _Lowering:
             present: dict[str, Any] = {"type": "object", "required": [name]}
             present |= {"required": [name, *duty]} if isinstance(duty, list) else {"allOf": [duty]}
             absent = {"properties": {name: False}}
-            found.append(self._lower({"anyOf": [absent, present]}, f"{path}/{name}"))
+            found.append(self._lower({"anyOf": [absent, present]}, f"{path}/{escape(name)}"))
         return found
 
     _SAY: dict[str, Callable[..., list[Any]]] = {  # noqa: RUF012 - a table, never changed

@@ -17,7 +17,7 @@ from tidegate.grammar.implication import is_closed, is_implied, is_property_impl
 from tidegate.grammar.json_text import MAX_SCHEMA_NODES
 from tidegate.grammar.refusal import too_complex, unsupported
 from tidegate.grammar.schema_document import SchemaDocument
-from tidegate.grammar.schema_support import ENFORCED, TYPES, is_number
+from tidegate.grammar.schema_support import ENFORCED, TYPES, escape, is_number
 
 _MAX_DEPTH = 24
 _MAX_TEXT = 200
@@ -148,7 +148,7 @@ class Negator:
     def _properties(self, value: dict[str, Any], path: str, depth: int) -> list[Any]:
         found: list[Any] = []
         for name, part in value.items():
-            complement = self.negate(part, f"{path}/{name}", depth + 1)
+            complement = self.negate(part, f"{path}/{escape(name)}", depth + 1)
             if complement is not False:
                 found.append({"type": "object", "properties": {name: complement}, "required": [name]})
         return found

@@ -5,6 +5,8 @@ from typing import Any
 
 import llguidance
 
+from tidegate.grammar.schema_support import escape
+
 
 def pattern_path(schema: Any) -> str | None:
     """Returns the path of the first `pattern` or `patternProperties` that does not compile by itself, or None."""
@@ -16,7 +18,7 @@ def pattern_path(schema: Any) -> str | None:
         if not isinstance(node, dict):
             continue
         for keyword, value in node.items():
-            where = f"{path}/{keyword}"
+            where = f"{path}/{escape(keyword)}"
             patterns = [value] if keyword == "pattern" else []
             if keyword == "patternProperties" and isinstance(value, dict):
                 patterns = list(value)

@@ -18,7 +18,10 @@ class RefusalKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GrammarRefusal:
-    """`path` leads to the keyword at fault as a JSON pointer into the schema; None where there is no single one."""
+    """`path` leads to the keyword at fault as a JSON pointer into the schema; None where there is no single one.
+
+    Of structural tags it leads into the spec: `/tags/0/begin`, `/tags/0/schema/type`.
+    """
 
     kind: RefusalKind
     message: str

@@ -1,30 +1,36 @@
-"""Structural tags as a Lark grammar: free text until a trigger, then one of the tags that begin with it."""
-
-import json
+"""Structural tags as a composite: free text until a trigger, then one of the tags that begin with it."""
 
 from tidegate.grammar.refusal import invalid
+from tidegate.inference.grammar_parts import (
+    AlternativesPart,
+    CompositeSpec,
+    FreePart,
+    FreeUntilPart,
+    JsonPart,
+    Marker,
+    RepeatPart,
+    SeriesPart,
+    TextPart,
+    Trigger,
+)
 from tidegate.inference.grammar_spec import StructuralTag, StructuralTagSpec
 
 
-def tag_grammar(spec: StructuralTagSpec, schemas: list[str]) -> str:
-    """Returns Lark text; `schemas[i]` is the JSON text that the backend shall compile for tag i.
-
-    A trigger is a lazy lexeme: text up to its first occurrence, which ends free text whatever else could match.
-    Raises Refused for tags and triggers that do not fit together.
-    """
+def tag_grammar(spec: StructuralTagSpec) -> CompositeSpec:
+    """Returns the composite. Raises Refused for tags and triggers that do not fit together."""
     _check(spec)
-    lines = ["start: (" + " | ".join(f"triggered_{i}" for i in range(len(spec.triggers))) + ")* FREE"]
-    lines.append(r"FREE: /(.|\n)*/")
-    for i, trigger in enumerate(spec.triggers):
-        tags = [n for n, tag in enumerate(spec.tags) if _trigger_of(tag, spec.triggers) == i]
-        lines.append(f"triggered_{i}: trigger_{i} (" + " | ".join(f"tag_{n}" for n in tags) + ")")
-        lines.append(f"trigger_{i}[lazy]: FREE {_literal(trigger)}")
-        for n in tags:
-            tag = spec.tags[n]
-            rest = tag.begin[len(trigger) :]
-            parts = [_literal(rest), f"%json {schemas[n]}", _literal(tag.end)]
-            lines.append(f"tag_{n}: " + " ".join(part for part in parts if part))
-    return "\n".join(lines)
+    triggers = []
+    for trigger in spec.triggers:
+        tags = [n for n, tag in enumerate(spec.tags) if _trigger_of(tag, spec.triggers) == trigger]
+        then = AlternativesPart(tuple(_tag_part(spec.tags[n], n, trigger) for n in tags))
+        triggers.append(Trigger((Marker(trigger),), then))
+    free = FreePart(tuple(map(Marker, spec.triggers)))
+    return CompositeSpec(SeriesPart((RepeatPart(FreeUntilPart(tuple(triggers))), free)))
+
+
+def _tag_part(tag: StructuralTag, number: int, trigger: str) -> SeriesPart:
+    value = JsonPart(tag.schema, f"/tags/{number}/schema")
+    return SeriesPart((TextPart(tag.begin[len(trigger) :]), value, TextPart(tag.end)))
 
 
 def _check(spec: StructuralTagSpec) -> None:
@@ -43,9 +49,5 @@ def _check(spec: StructuralTagSpec) -> None:
         raise invalid("every trigger begins at least one tag")
 
 
-def _trigger_of(tag: StructuralTag, triggers: tuple[str, ...]) -> int | None:
-    return next((i for i, trigger in enumerate(triggers) if tag.begin.startswith(trigger)), None)
-
-
-def _literal(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False) if text else ""
+def _trigger_of(tag: StructuralTag, triggers: tuple[str, ...]) -> str | None:
+    return next((trigger for trigger in triggers if tag.begin.startswith(trigger)), None)

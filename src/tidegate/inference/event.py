@@ -1,5 +1,7 @@
 """What parsers and choice streams tell writers and assemblers, one choice at a time."""
 
+from typing import TypeVar
+
 import msgspec
 
 from tidegate.inference.finish import FinishReason, StopMatch
@@ -23,6 +25,8 @@ class ContentText(msgspec.Struct, frozen=True, tag=True):
     logprobs: tuple[LogprobEntry, ...] = ()
     token_ids: tuple[int, ...] = ()
     """Filled when the caller asked for token ids."""
+    num_skipped: int = 0
+    """From a parser: characters of the output between this text and the content before it. 0 beyond the choice."""
 
 
 class ReasoningText(msgspec.Struct, frozen=True, tag=True):
@@ -37,13 +41,22 @@ class ToolCallStarted(msgspec.Struct, frozen=True, tag=True):
     tool_index: int
     call_id: str
     name: str
+    is_custom: bool = False
+    """A custom tool: what follows is its input, as plain text."""
 
 
 class ToolCallArguments(msgspec.Struct, frozen=True, tag=True):
-    """A fragment of a call's arguments, in the model's own characters."""
+    """A fragment of a call's arguments, in the model's own characters; or of a custom tool's input."""
 
     tool_index: int
     fragment: str
+    is_custom: bool = False
+
+
+class ToolCallEnded(msgspec.Struct, frozen=True, tag=True):
+    """A call is complete: its arguments have come to their end. Parsers tell the choice; beyond it nobody is told."""
+
+    tool_index: int
 
 
 class ChoiceFinished(msgspec.Struct, frozen=True, tag=True):
@@ -53,18 +66,22 @@ class ChoiceFinished(msgspec.Struct, frozen=True, tag=True):
     match: StopMatch | None = None
 
 
-ParsedEvent = ContentText | ReasoningText | ToolCallStarted | ToolCallArguments
-StreamEvent = ParsedEvent | ChoiceFinished
+ParsedEvent = ContentText | ReasoningText | ToolCallStarted | ToolCallArguments | ToolCallEnded
+StreamEvent = ContentText | ReasoningText | ToolCallStarted | ToolCallArguments | ChoiceFinished
+Event = TypeVar("Event", ParsedEvent, StreamEvent)
 
 
-def merge_events(events: list[StreamEvent]) -> list[StreamEvent]:
+def merge_events(events: list[Event]) -> list[Event]:
     """Returns `events` of one choice with neighbours of one kind joined: the same text in fewer pieces."""
-    merged: list[StreamEvent] = []
+    merged: list[Event] = []
     for event in events:
         last = merged[-1] if merged else None
-        if isinstance(event, ContentText) and isinstance(last, ContentText):
+        if isinstance(event, ContentText) and isinstance(last, ContentText) and not event.num_skipped:
             merged[-1] = ContentText(
-                last.text + event.text, last.logprobs + event.logprobs, last.token_ids + event.token_ids
+                last.text + event.text,
+                last.logprobs + event.logprobs,
+                last.token_ids + event.token_ids,
+                last.num_skipped,
             )
         elif isinstance(event, ReasoningText) and isinstance(last, ReasoningText):
             merged[-1] = ReasoningText(last.text + event.text)
@@ -73,7 +90,7 @@ def merge_events(events: list[StreamEvent]) -> list[StreamEvent]:
             and isinstance(last, ToolCallArguments)
             and event.tool_index == last.tool_index
         ):
-            merged[-1] = ToolCallArguments(last.tool_index, last.fragment + event.fragment)
+            merged[-1] = ToolCallArguments(last.tool_index, last.fragment + event.fragment, last.is_custom)
         else:
             merged.append(event)
     return merged

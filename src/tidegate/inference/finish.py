@@ -30,6 +30,8 @@ class FinishReason(StrEnum):
     STOP = "stop"
     LENGTH = "length"
     TOOL_CALLS = "tool_calls"
+    FUNCTION_CALL = "function_call"
+    """The deprecated word for the same, where the request was made in deprecated words."""
     CONTENT_FILTER = "content_filter"
 
 

@@ -7,6 +7,8 @@ is the order of generation.
 
 import msgspec
 
+from tidegate.inference.grammar_parts import CompositeSpec
+
 
 class JsonSchemaSpec(msgspec.Struct, frozen=True, array_like=True, tag="json_schema"):
     """One JSON value that a schema allows. `schema` is UTF-8 JSON text."""
@@ -51,7 +53,7 @@ class StructuralTagSpec(msgspec.Struct, frozen=True, array_like=True, tag="struc
     triggers: tuple[str, ...]
 
 
-GrammarSpec = JsonSchemaSpec | JsonObjectSpec | RegexSpec | ChoiceSpec | LarkSpec | StructuralTagSpec
+GrammarSpec = JsonSchemaSpec | JsonObjectSpec | RegexSpec | ChoiceSpec | LarkSpec | StructuralTagSpec | CompositeSpec
 
 
 class GrammarRule(msgspec.Struct, frozen=True, array_like=True):

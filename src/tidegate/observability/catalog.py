@@ -134,6 +134,22 @@ IDEMPOTENCY: tuple[Metric, ...] = (
     ),
 )
 
+GRAMMARS: tuple[Metric, ...] = (
+    _metric(
+        "grammar_checks",
+        _COUNTER,
+        "Looks at constraints before admission, by kind: hit, joined, compiled, refused, timeout.",
+        "kind",
+        "outcome",
+    ),
+    _metric("grammar_compile_seconds", _HISTOGRAM, "Time of one compilation in the server."),
+    _metric("grammar_cache_entries", _GAUGE, "Verdicts on constraints that are kept."),
+    _metric("grammar_cache_bytes", _GAUGE, "About how much memory they hold."),
+    _metric("grammar_cache_evictions", _COUNTER, "Verdicts forgotten to make room."),
+    _metric("grammar_compiles_pending", _GAUGE, "Compilations that wait for a thread or run."),
+    _metric("grammar_compiles_overdue", _GAUGE, "Compilations that run beyond their limit."),
+)
+
 PROCESS: tuple[Metric, ...] = (
     _metric("event_loop_tasks", _GAUGE, "Tasks of the server's event loop."),
     _metric("event_loop_lag_seconds", _HISTOGRAM, "How late a timer of the server's event loop fires."),
@@ -141,4 +157,4 @@ PROCESS: tuple[Metric, ...] = (
 
 BUILD = _metric("build", Kind.INFO, "Version of the server and of its Python.", "version", "python")
 
-CATALOG: tuple[Metric, ...] = (*ENGINE, *ADMISSION, *REQUESTS, *LEDGER, *IDEMPOTENCY, *PROCESS, BUILD)
+CATALOG: tuple[Metric, ...] = (*ENGINE, *ADMISSION, *REQUESTS, *LEDGER, *IDEMPOTENCY, *GRAMMARS, *PROCESS, BUILD)

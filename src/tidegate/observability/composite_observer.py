@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from tidegate.observability.observer import EngineChanged, NullObserver, Observer, RequestEnded
+from tidegate.observability.observer import EngineChanged, GrammarChecked, NullObserver, Observer, RequestEnded
 
 
 class CompositeObserver:
@@ -42,6 +42,9 @@ class CompositeObserver:
 
     def claim_ended(self, outcome: str) -> None:
         self._each(lambda observer: observer.claim_ended(outcome))
+
+    def grammar_checked(self, facts: GrammarChecked) -> None:
+        self._each(lambda observer: observer.grammar_checked(facts))
 
     def engine_changed(self, facts: EngineChanged) -> None:
         self._each(lambda observer: observer.engine_changed(facts))

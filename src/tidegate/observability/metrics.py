@@ -27,8 +27,8 @@ from tidegate.observability import catalog
 from tidegate.observability.catalog import Kind, Metric
 from tidegate.observability.histogram import Histogram
 from tidegate.observability.label_counter import OTHER, LabelCounter
-from tidegate.observability.observer import EngineChanged, RequestEnded
-from tidegate.observability.views import AdmissionView, EngineView, GaugesView, LedgerView
+from tidegate.observability.observer import EngineChanged, GrammarChecked, RequestEnded
+from tidegate.observability.views import AdmissionView, EngineView, GaugesView, GrammarsView, LedgerView
 
 SUCCESSES = frozenset({"stop", "length", "tool_calls", "content_filter"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -46,7 +46,10 @@ BOUNDS = {
     "request_prompt_tokens": _TOKENS,
     "request_generation_tokens": _TOKENS,
     "event_loop_lag_seconds": _LAGS_S,
+    "grammar_compile_seconds": _WAITS_S,
 }
+
+_READ_ELSEWHERE = frozenset({"tidegate_tokens_delivered", "tidegate_grammar_cache_evictions"})
 
 Series = list[tuple[tuple[str, ...], float]]
 
@@ -70,12 +73,14 @@ class MetricsObserver:
         self._admission = admission
         self._build = {"version": version, "python": platform.python_version()}
         self._num_delivered = 0
+        self.grammars: Callable[[], GrammarsView] | None = None
+        """Gives the accounts of compiled constraints; None where none are served, and their metrics absent."""
         self.num_tasks: Callable[[], int] = lambda: 0
         """Counts the tasks of this process' event loop; asked at every scrape, on that loop."""
         self._counters = {
             metric.name: LabelCounter(len(metric.labels))
-            for metric in (*catalog.REQUESTS, *catalog.IDEMPOTENCY)
-            if metric.kind is Kind.COUNTER and metric.name != "tidegate_tokens_delivered"
+            for metric in (*catalog.REQUESTS, *catalog.IDEMPOTENCY, *catalog.GRAMMARS)
+            if metric.kind is Kind.COUNTER and metric.name not in _READ_ELSEWHERE
         }
         for reason in SUCCESSES:
             self._count("request_success", reason, amount=0)
@@ -134,6 +139,10 @@ class MetricsObserver:
     def claim_ended(self, outcome: str) -> None:
         self._count("idempotency_ends", outcome)
 
+    def grammar_checked(self, facts: GrammarChecked) -> None:
+        self._count("grammar_checks", facts.kind, facts.outcome)
+        self._observe("grammar_compile_seconds", facts.compile_s)
+
     def engine_changed(self, facts: EngineChanged) -> None:
         """Takes nothing: the engine's state is read at scrape time."""
 
@@ -156,6 +165,8 @@ class MetricsObserver:
             series.update(_admission_series(self._admission()))
         if self._ledger is not None:
             series.update(_ledger_series(self._ledger()))
+        if self.grammars is not None:
+            series.update(_grammar_series(self.grammars()))
         series.update((name, counter.items()) for name, counter in self._counters.items())
         series["tidegate_event_loop_tasks"] = [((), float(self.num_tasks()))]
         series["tidegate_tokens_delivered"] = [((), float(self._num_delivered))]
@@ -249,4 +260,14 @@ def _ledger_series(ledger: LedgerView) -> dict[str, Series]:
         "tidegate_idempotency_entries": [((), float(ledger.num_entries))],
         "tidegate_idempotency_bytes": [((), float(ledger.num_bytes))],
         "tidegate_idempotency_evictions": [((), float(ledger.num_evicted))],
+    }
+
+
+def _grammar_series(grammars: GrammarsView) -> dict[str, Series]:
+    return {
+        "tidegate_grammar_cache_entries": [((), float(grammars.num_entries))],
+        "tidegate_grammar_cache_bytes": [((), float(grammars.num_bytes))],
+        "tidegate_grammar_cache_evictions": [((), float(grammars.num_evicted))],
+        "tidegate_grammar_compiles_pending": [((), float(grammars.num_pending))],
+        "tidegate_grammar_compiles_overdue": [((), float(grammars.num_overdue))],
     }

@@ -48,6 +48,18 @@ class EngineChanged(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
 
 
+class GrammarChecked(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody wanted to know whether a constraint can be enforced, or a compilation ended.
+
+    `kind` is that of its source. `outcome`: "hit" (known), "joined" (being compiled for another); or, with the time
+    that it took, how a compilation ended: "compiled", "refused", "timeout" (beyond the limit).
+    """
+
+    kind: str
+    outcome: str
+    compile_s: float | None = None
+
+
 class Observer(Protocol):
     """Where facts go. Called on the event loop."""
 
@@ -84,6 +96,10 @@ class Observer(Protocol):
         """
         ...
 
+    def grammar_checked(self, facts: GrammarChecked) -> None:
+        """The server looked at a schema or grammar, before a request was admitted."""
+        ...
+
     def engine_changed(self, facts: EngineChanged) -> None:
         """The engine became ready or went away."""
         ...
@@ -112,6 +128,9 @@ class NullObserver:
         pass
 
     def claim_ended(self, outcome: str) -> None:
+        pass
+
+    def grammar_checked(self, facts: GrammarChecked) -> None:
         pass
 
     def engine_changed(self, facts: EngineChanged) -> None:

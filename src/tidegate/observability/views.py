@@ -1,7 +1,7 @@
 """What metrics read of the engine and of admission, said as shapes: observability lies below both of them.
 
-`engine.gauges.EngineStatus`, `lifecycle.admission_statistics.AdmissionStatistics` and
-`lifecycle.ledger_port.LedgerStatistics` have these shapes.
+`engine.gauges.EngineStatus`, `lifecycle.admission_statistics.AdmissionStatistics`,
+`lifecycle.ledger_port.LedgerStatistics` and `serving.grammar_check.GrammarAccounts` have these shapes.
 """
 
 from collections.abc import Mapping
@@ -130,3 +130,18 @@ class AdmissionView(Protocol):
     def num_late_predictions(self) -> int: ...
     @property
     def prediction_error_s(self) -> float: ...
+
+
+class GrammarsView(Protocol):
+    """What is known of constraints, and what is being compiled."""
+
+    @property
+    def num_entries(self) -> int: ...
+    @property
+    def num_bytes(self) -> int: ...
+    @property
+    def num_evicted(self) -> int: ...
+    @property
+    def num_pending(self) -> int: ...
+    @property
+    def num_overdue(self) -> int: ...

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from tidegate.parsers.custom_inputs import CustomInputParser
 from tidegate.parsers.families import FAMILIES
 from tidegate.parsers.offered_tools import OfferedTools
 from tidegate.parsers.parser import OutputParser
@@ -26,9 +27,15 @@ def build_parser(
     text is content then. `reasoning`: the markers, None where reasoning is not told apart (harmony does it by itself).
     `is_open`: whether the rendered prompt ended inside reasoning; None: as usual for the family.
     """
-    needs_form = form is not None and (tools or form.dropped or isinstance(form.style, ChannelCalls))
-    inner: OutputParser = ToolParser(form, tools, mint_id) if form is not None and needs_form else PlainParser()
+    inner: OutputParser = ToolParser(form, tools, mint_id) if form and needs_form(form, tools) else PlainParser()
+    if tools.custom_names:
+        inner = CustomInputParser(inner, tools.custom_names)
     return inner if reasoning is None else ReasoningParser(reasoning, inner, is_open=is_open)
+
+
+def needs_form(form: ToolFormat | None, tools: OfferedTools) -> bool:
+    """Whether a family's markup has to be read: for calls, or because its content stands in markup too."""
+    return form is not None and bool(tools or form.dropped or isinstance(form.style, ChannelCalls))
 
 
 def family_named(name: str) -> ToolFormat:

@@ -58,7 +58,7 @@ class ChannelReader:
 
         while marker != self._style.message:
             marker = yield from cursor.until(self._markers, keep)
-            log.take(marker)
+            log.take_marker(marker)
             if not marker or marker in self._style.ends:
                 log.reject()
                 return ""
@@ -87,6 +87,6 @@ class ChannelReader:
             sink = log.take
         end = yield from cursor.until(self._body_ends, sink)
         if end in self._style.ends:
-            log.take(end)
+            log.take_marker(end)
             return ""
         return end

@@ -17,6 +17,9 @@ _PHRASES = ReasoningMarkers(
     ("Here is my thought process:", "Here's my thought process:", "<think>"),
     ("Here is my response:", "Here's my response:", "</think>"),
 )
+_APRIEL = ReasoningMarkers(
+    ("Here are my reasoning steps:\n", "Here are my reasoning steps:"), ("[BEGIN FINAL RESPONSE]",), is_open=True
+)
 _CHANNEL_THOUGHT = ReasoningMarkers(("<|channel>thought\n", "<|channel>thought"), ("<channel|>",))
 
 _DEEPSEEK_SECTION = ("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>")
@@ -69,12 +72,22 @@ _JSON = (
     ),
     ToolFormat(
         name="jamba",
-        models="Jamba 1.5 and later, Hunyuan A13B, MiniMax M1, Apriel",
+        models="Jamba 1.5 and later, Hunyuan A13B, MiniMax M1",
         style=JsonCalls(),
         opens=("<tool_calls>",),
         closes=("</tool_calls>",),
         reasoning=THINK,
         example='<tool_calls>[\n    {"name": "tide_at", "arguments": {"port": "Brest"}}\n]</tool_calls>',
+    ),
+    ToolFormat(
+        name="apriel",
+        models="Apriel 1.5 and 1.6",
+        style=JsonCalls(),
+        opens=("<tool_calls>",),
+        closes=("</tool_calls>",),
+        dropped=("[END FINAL RESPONSE]",),
+        reasoning=_APRIEL,
+        example='<tool_calls>[{"name": "tide_at", "arguments": {"port": "Brest"}}]</tool_calls>',
     ),
     ToolFormat(
         name="nemotron",

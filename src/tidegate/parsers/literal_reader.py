@@ -133,6 +133,8 @@ class _Writing:
         if self.can_begin and not (self._comma or self._is_empty):
             return False
         self._comma = ""
+        # An empty mapping ends where it could have had a key.
+        self._wants_key = False
         self.out(self._stack.pop())
         self._close_value()
         return True

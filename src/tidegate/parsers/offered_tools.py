@@ -92,10 +92,13 @@ class ToolSchema:
 
 
 class OfferedTools:
-    """Tool name to its schema."""
+    """Tool name to its schema. `custom_names`: those whose calls carry plain text, as an object with one string."""
 
-    def __init__(self, tools: Iterable[tuple[str, Mapping[str, Any] | None]] = ()) -> None:
+    def __init__(
+        self, tools: Iterable[tuple[str, Mapping[str, Any] | None]] = (), custom_names: Iterable[str] = ()
+    ) -> None:
         self._schemas = {name: ToolSchema(schema) for name, schema in tools}
+        self.custom_names = frozenset(custom_names)
 
     def __len__(self) -> int:
         return len(self._schemas)

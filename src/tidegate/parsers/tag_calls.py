@@ -121,7 +121,7 @@ class TagReader:
             end = yield from self._read_text(cursor, log, parameters.lead_of(key))
         else:
             end = yield from self._read_typed(cursor, log, parameters, key, is_said=bool(said))
-        log.take(end)
+        log.take_marker(end)
         return end
 
     def _read_text(self, cursor: TextCursor, log: CallLog, lead: str) -> Reading[str]:

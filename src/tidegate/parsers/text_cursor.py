@@ -2,7 +2,8 @@
 
 A reader is a generator. It asks the cursor for the next thing it expects; where the text does not reach that far, the
 reader is suspended, and goes on with the next piece. So a reader looks as if the whole text were there, and cannot
-tell how it was cut. The unread rest is never longer than the longest marker: whatever is read goes to a sink at once.
+tell how it was cut. The unread rest is never longer than the longest marker: whatever is read goes to a sink at once,
+and while it does so `position` is where that text begins.
 
 Does not know formats. `num_scanned` counts the characters that were looked at, for the proof that work is linear.
 """
@@ -29,11 +30,12 @@ def ignore(_text: str) -> None:
 class TextCursor:
     """The unread text. After `end` nothing comes any more, and every reader runs to its end."""
 
-    __slots__ = ("_at", "_text", "is_cut", "is_over", "num_scanned")
+    __slots__ = ("_at", "_num_dropped", "_text", "is_cut", "is_over", "num_scanned")
 
     def __init__(self) -> None:
         self._text = ""
         self._at = 0
+        self._num_dropped = 0
         self.is_over = False
         self.is_cut = False
         """Meaningful once the text is over: the token budget ended it."""
@@ -42,12 +44,18 @@ class TextCursor:
     def push(self, text: str) -> None:
         """Appends a piece."""
         self._text = self._text[self._at :] + text
+        self._num_dropped += self._at
         self._at = 0
 
     def end(self, *, is_cut: bool) -> None:
         """Says that no more text comes."""
         self.is_over = True
         self.is_cut = is_cut
+
+    @property
+    def position(self) -> int:
+        """Characters of the output that have been read."""
+        return self._num_dropped + self._at
 
     @property
     def is_cut_here(self) -> bool:
@@ -93,8 +101,8 @@ class TextCursor:
                 break
             yield
         if marker:
-            self._at += len(marker)
             sink(marker)
+            self._at += len(marker)
         elif is_markup and self.is_cut and scanner.is_begun(self._text[self._at :]):
             self._at = len(self._text)
         return marker
@@ -108,8 +116,8 @@ class TextCursor:
             have = self._text[self._at : self._at + len(text)]
             self.num_scanned += 1
             if have == text:
-                self._at += len(text)
                 sink(text)
+                self._at += len(text)
                 return True
             if not text.startswith(have):
                 return False

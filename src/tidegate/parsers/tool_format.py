@@ -1,4 +1,4 @@
-"""How a model family writes tool calls and reasoning, as data: the one description that parsers and pages come from.
+"""How a model family writes tool calls and reasoning, as data: what parsers, grammars and pages come from.
 
 A family is a `ToolFormat`: the markers around its calls, the way a call is written (one of six), and its reasoning
 markers. Adding a family is adding one to `families`. Nothing here reads text.
@@ -88,6 +88,9 @@ class ChannelCalls:
     recipient: str
     """Before a tool's name in the header."""
     reasoning_channel: str
+    answer_channel: str = "final"
+    role: str = "assistant"
+    """Between `start` and the channel of the model's next message."""
 
 
 CallStyle: TypeAlias = JsonCalls | NamedJsonCalls | TagCalls | PythonCalls | BraceCalls | ChannelCalls
@@ -104,7 +107,11 @@ class ReasoningMarkers:
 
 @dataclass(frozen=True, slots=True)
 class ToolFormat:
-    """A model family. `models` and `example`, an output with one call, are for people."""
+    """A model family. `models` is for people.
+
+    `example` is an output with one call of `tide_at`, whose `port` is `Brest`, as the family's own template writes it.
+    The grammar that forces calls takes all spacing from it, and a lone `0` behind a quote or colon as a call's number.
+    """
 
     name: str
     models: str

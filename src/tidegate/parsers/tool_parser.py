@@ -80,10 +80,10 @@ class _BlockReader:
     def read(self, cursor: TextCursor, log: CallLog) -> Reading[None]:
         unclosed: set[str] = set()
 
-        def content(text: str) -> None:
+        def content(text: str, show: Sink = log.content) -> None:
             is_torn = cursor.is_over and cursor.is_cut and self._markers.is_begun(text)
             if not (is_torn and (unclosed or self._markers.is_mostly(text))):
-                log.content(text)
+                show(text)
 
         if self._form.bare_starts:
             yield from self._read_bare(cursor, log, content, unclosed)
@@ -93,14 +93,14 @@ class _BlockReader:
                 return
             if marker in self._form.opens and cursor.shows(self._no_call):
                 # Nothing but speed: reading the block would give the same.
-                log.content(marker)
+                log.content_marker(marker)
             elif marker in self._block_opens:
                 log.open_block(marker)
                 yield from self._read_block(cursor, log, marker, unclosed)
             elif marker in unclosed:
                 unclosed.discard(marker)
             elif marker not in self._form.dropped:
-                content(marker)
+                content(marker, log.content_marker)
 
     def _read_bare(self, cursor: TextCursor, log: CallLog, content: Sink, unclosed: set[str]) -> Reading[None]:
         """Reads calls that the output begins with, without a marker."""

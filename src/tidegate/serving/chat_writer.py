@@ -6,8 +6,11 @@ client concatenates roles, ids and names that come twice, so each is sent once.
 """
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from tidegate.contract.chat import (
+    AnswerCustom,
+    AnswerCustomCall,
     AnswerFunction,
     AnswerMessage,
     AnswerToolCall,
@@ -15,6 +18,7 @@ from tidegate.contract.chat import (
     ChatChunkChoice,
     ChatCompletion,
     Delta,
+    DeltaCustom,
     DeltaFunction,
     DeltaToolCall,
 )
@@ -31,6 +35,7 @@ from tidegate.inference.event import (
 )
 from tidegate.inference.finish import StopMatch
 from tidegate.serving.chunk_head import ChunkHead, ReplyIdentity
+from tidegate.serving.output_formats import ReasoningField
 from tidegate.serving.usage import TokenCounts
 
 DEAD_END = "grammar_dead_end"
@@ -59,11 +64,25 @@ def stop_reason(match: StopMatch | None) -> str | int | UnsetType:
     return match.token_id if match.token_id is not None else UNSET
 
 
-class ChatWriter:
-    """Renders one stream's events as bytes."""
+_DELTA_END = b'},"logprobs":null,"finish_reason":null}'
 
-    def __init__(self, head: ChunkHead, num_choices: int, prompt_token_ids: list[int] | None = None) -> None:
+
+class ChatWriter:
+    """Renders one stream's events as bytes. `is_legacy`: calls are told in the deprecated words, `function_call`."""
+
+    def __init__(
+        self,
+        head: ChunkHead,
+        num_choices: int,
+        prompt_token_ids: list[int] | None = None,
+        *,
+        is_legacy: bool = False,
+        reasoning_field: ReasoningField = "reasoning_content",
+    ) -> None:
         self._head = head
+        field = reasoning_field.encode()
+        self._reasoning_start = [b'{"index":%d,"delta":{"%s":' % (index, field) for index in range(num_choices)]
+        self._is_legacy = is_legacy
         self._num_choices = num_choices
         self._prompt_token_ids = prompt_token_ids
         self._content_start = [b'{"index":%d,"delta":{"content":' % index for index in range(num_choices)]
@@ -83,15 +102,20 @@ class ChatWriter:
         """Returns the chunk of one event."""
         if isinstance(event, ContentText) and not event.logprobs and not event.token_ids:
             text = encode_json(event.text)
-            choice = b"".join((self._content_start[index], text, b'},"logprobs":null,"finish_reason":null}'))
+            choice = b"".join((self._content_start[index], text, _DELTA_END))
             return self._head.frame(choice)
-        return self._head.frame(encode_json(_chunk_choice(index, event)))
+        if isinstance(event, ReasoningText):
+            text = encode_json(event.text)
+            return self._head.frame(b"".join((self._reasoning_start[index], text, _DELTA_END)))
+        return self._head.frame(encode_json(_chunk_choice(index, event, is_legacy=self._is_legacy)))
 
     def close(self) -> bytes:
         return self._head.close()
 
 
-def _chunk_choice(index: int, event: StreamEvent) -> ChatChunkChoice:
+def _chunk_choice(
+    index: int, event: ContentText | ToolCallStarted | ToolCallArguments | ChoiceFinished, *, is_legacy: bool
+) -> ChatChunkChoice:
     match event:
         case ContentText():
             return ChatChunkChoice(
@@ -100,15 +124,8 @@ def _chunk_choice(index: int, event: StreamEvent) -> ChatChunkChoice:
                 logprobs=chat_logprobs(list(event.logprobs)) if event.logprobs else None,
                 token_ids=list(event.token_ids) if event.token_ids else UNSET,
             )
-        case ReasoningText():
-            delta = Delta(reasoning_content=event.text)
-        case ToolCallStarted():
-            function = DeltaFunction(name=event.name, arguments="")
-            call = DeltaToolCall(index=event.tool_index, id=event.call_id, type="function", function=function)
-            delta = Delta(tool_calls=[call])
-        case ToolCallArguments():
-            function = DeltaFunction(arguments=event.fragment)
-            delta = Delta(tool_calls=[DeltaToolCall(index=event.tool_index, function=function)])
+        case ToolCallStarted() | ToolCallArguments():
+            delta = _call_delta(event, is_legacy=is_legacy)
         case ChoiceFinished():
             reason = stop_reason(event.match)
             return ChatChunkChoice(
@@ -117,12 +134,42 @@ def _chunk_choice(index: int, event: StreamEvent) -> ChatChunkChoice:
     return ChatChunkChoice(index=index, delta=delta, logprobs=None)
 
 
-class ChatAssembler:
-    """Collects one reply's events into the whole body."""
+def _call_delta(event: ToolCallStarted | ToolCallArguments, *, is_legacy: bool) -> Delta:
+    """A call's first delta says what it is, and carries empty arguments; later ones carry nothing but fragments."""
+    name: str | UnsetType = UNSET
+    fragment = ""
+    if isinstance(event, ToolCallStarted):
+        name = event.name
+    else:
+        fragment = event.fragment
+    function: DeltaFunction | UnsetType = UNSET
+    custom: DeltaCustom | UnsetType = UNSET
+    if event.is_custom:
+        custom = DeltaCustom(name=name, input=fragment)
+    else:
+        function = DeltaFunction(name=name, arguments=fragment)
+    if is_legacy:
+        return Delta(function_call=function)
+    call = DeltaToolCall(index=event.tool_index, function=function, custom=custom)
+    if isinstance(event, ToolCallStarted):
+        call = replace(call, id=event.call_id, type="custom" if event.is_custom else "function")
+    return Delta(tool_calls=[call])
 
-    def __init__(self, identity: ReplyIdentity, num_choices: int, *, want_logprobs: bool) -> None:
+
+class ChatAssembler:
+    """Collects one reply's events into the whole body. `is_legacy` as for the writer."""
+
+    def __init__(
+        self,
+        identity: ReplyIdentity,
+        num_choices: int,
+        *,
+        want_logprobs: bool,
+        is_legacy: bool = False,
+        reasoning_field: ReasoningField = "reasoning_content",
+    ) -> None:
         self._identity = identity
-        self._choices = [_ChatChoice(index, want_logprobs) for index in range(num_choices)]
+        self._choices = [_ChatChoice(index, want_logprobs, is_legacy, reasoning_field) for index in range(num_choices)]
         self._prompt_token_ids: list[int] | UnsetType = UNSET
         self._prompt_logprobs: PromptLogprobs | UnsetType = UNSET
 
@@ -151,8 +198,10 @@ class ChatAssembler:
 
 
 class _ChatChoice:
-    def __init__(self, index: int, want_logprobs: bool) -> None:
+    def __init__(self, index: int, want_logprobs: bool, is_legacy: bool, reasoning_field: ReasoningField) -> None:
         self._index = index
+        self._reasoning_field = reasoning_field
+        self._is_legacy = is_legacy
         self._want_logprobs = want_logprobs
         self._content: list[str] = []
         self._reasoning: list[str] = []
@@ -190,13 +239,30 @@ class _ChatChoice:
         )
 
     def _message(self) -> AnswerMessage:
+        message = self._answer()
+        if not self._reasoning:
+            return message
+        text = "".join(self._reasoning)
+        if self._reasoning_field == "reasoning":
+            return replace(message, reasoning=text)
+        return replace(message, reasoning_content=text)
+
+    def _answer(self) -> AnswerMessage:
         content = "".join(self._content)
-        calls = [
-            AnswerToolCall(id=call.call_id, function=AnswerFunction(name=call.name, arguments="".join(parts)))
-            for call, parts in self._calls
-        ]
+        calls = [(call, "".join(parts)) for call, parts in self._calls]
+        if not calls:
+            return AnswerMessage(content=content)
+        if self._is_legacy:
+            call, arguments = calls[0]
+            function = AnswerFunction(name=call.name, arguments=arguments)
+            return AnswerMessage(content=content or None, function_call=function)
         return AnswerMessage(
-            content=(content or None) if calls else content,
-            reasoning_content="".join(self._reasoning) if self._reasoning else UNSET,
-            tool_calls=calls or UNSET,
+            content=content or None,
+            tool_calls=[_answer_call(call, arguments) for call, arguments in calls],
         )
+
+
+def _answer_call(call: ToolCallStarted, text: str) -> AnswerToolCall | AnswerCustomCall:
+    if call.is_custom:
+        return AnswerCustomCall(id=call.call_id, custom=AnswerCustom(name=call.name, input=text))
+    return AnswerToolCall(id=call.call_id, function=AnswerFunction(name=call.name, arguments=text))

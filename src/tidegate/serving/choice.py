@@ -8,7 +8,15 @@ the engine's epochs, or other choices.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tidegate.inference.event import ChoiceFinished, ContentText, LogprobEntry, ParsedEvent, StreamEvent
+from tidegate.inference.event import (
+    ChoiceFinished,
+    ContentText,
+    LogprobEntry,
+    ParsedEvent,
+    ReasoningText,
+    StreamEvent,
+    ToolCallEnded,
+)
 from tidegate.inference.finish import EngineFinish, FinishReason, StopMatch
 from tidegate.inference.output import TokenDelta
 from tidegate.parsers.parser import OutputParser
@@ -36,6 +44,10 @@ class ChoicePlan:
     """Control tokens whose text the parser needs to see, whatever `skip_special` says: its own markers."""
     make_parser: Callable[[], OutputParser] = PlainParser
     """Makes each choice its own parser: what in its text is content, reasoning or a tool call."""
+    allows_many_calls: bool = True
+    """Otherwise the choice ends with its first complete call."""
+    calls_finish: FinishReason = FinishReason.TOOL_CALLS
+    """The reason of a choice that the model ended after at least one complete call."""
     text_memo: dict[int, str] | None = None
     """Shared by the detokenizers of one vocabulary and one `skip_special`."""
 
@@ -46,7 +58,9 @@ class ChoiceStream:
     def __init__(self, plan: ChoicePlan) -> None:
         self._plan = plan
         self._parser = plan.make_parser()
-        self._detokenizer = Detokenizer(plan.vocabulary, skip_special=plan.skip_special, memo=plan.text_memo)
+        self._detokenizer = Detokenizer(
+            plan.vocabulary, skip_special=plan.skip_special, memo=plan.text_memo, shown=plan.visible_ids
+        )
         self._matcher = StopMatcher(plan.stop_strings, include_match=plan.include_stop)
         self._aligner = LogprobAligner(plan.vocabulary, plan.text_start) if plan.want_logprobs else None
         # Nothing can hold text back or add to it: the common step of a stream takes a short cut.
@@ -54,8 +68,12 @@ class ChoiceStream:
             isinstance(self._parser, PlainParser)
         )
         self._num_chars = 0
+        self._num_calls = 0
+        self._num_unread = 0
         self._token_ids: list[int] = []
         self.num_tokens = 0
+        self.num_reasoning_tokens = 0
+        """Tokens of which some text is reasoning, or that are markup or held back before such text."""
         self.finish_reason: FinishReason | None = None
 
     @property
@@ -110,20 +128,41 @@ class ChoiceStream:
         text = self._detokenizer.feed(token_id)
         self._num_chars += len(text)
         if self._aligner is not None and delta.logprobs is not None and self._has_text(token_id):
-            self._aligner.feed(delta.logprobs[i], num_chars_before)
+            end = self._num_chars + bool(self._detokenizer.num_pending_bytes)
+            self._aligner.feed(delta.logprobs[i], num_chars_before, end)
+        self._num_unread += 1
         return bool(text) and self._take_text(text, events)
 
     def _has_text(self, token_id: int) -> bool:
-        return not (self._plan.skip_special and self._plan.vocabulary.is_special(token_id))
+        plan = self._plan
+        is_hidden = plan.skip_special and plan.vocabulary.is_special(token_id) and token_id not in plan.visible_ids
+        return not is_hidden
 
     def _take_text(self, text: str, events: list[StreamEvent]) -> bool:
-        return any(self._take_parsed(event, events) for event in self._parser.feed(text))
+        parsed = self._parser.feed(text)
+        self._count_reasoning(parsed)
+        return any(self._take_parsed(event, events) for event in parsed)
+
+    def _count_reasoning(self, parsed: list[ParsedEvent]) -> None:
+        """What the first event since is, the tokens are that came before it; the last one may be two things."""
+        if not parsed:
+            return
+        kinds = [isinstance(event, ReasoningText) for event in parsed]
+        if kinds[0]:
+            self.num_reasoning_tokens += self._num_unread
+        elif any(kinds):
+            self.num_reasoning_tokens += 1
+        self._num_unread = 0
 
     def _take_parsed(self, event: ParsedEvent, events: list[StreamEvent]) -> bool:
         """Stop strings are matched in content only; whatever else the parser finds passes."""
+        if isinstance(event, ToolCallEnded):
+            return self._end_call(events)
         if not isinstance(event, ContentText):
             events.append(event)
             return False
+        if self._aligner is not None:
+            self._aligner.note_content(len(event.text), event.num_skipped)
         if self.num_tokens <= self._plan.min_tokens:
             self._emit(self._matcher.pass_through(event.text), events)
             return False
@@ -133,6 +172,15 @@ class ChoiceStream:
         if match is None:
             return False
         self._close(FinishReason.STOP, StopMatch(text=match), events)
+        return True
+
+    def _end_call(self, events: list[StreamEvent]) -> bool:
+        """A call is complete; where only one is allowed, the choice is."""
+        self._num_calls += 1
+        if self._plan.allows_many_calls:
+            return False
+        self._emit(self._matcher.finish(), events)
+        self._close(FinishReason.STOP, None, events)
         return True
 
     def _emit(self, text: str, events: list[StreamEvent], *, is_cut: bool = False) -> None:
@@ -149,13 +197,21 @@ class ChoiceStream:
         self._num_chars += len(tail)
         if tail and self._take_text(tail, events):
             return
-        for event in self._parser.finish():
-            if self._take_parsed(event, events):
+        parsed = self._parser.finish(is_cut=reason is FinishReason.LENGTH)
+        self._count_reasoning(parsed)
+        for event in parsed:
+            if isinstance(event, ToolCallEnded):
+                self._num_calls += 1
+                if not self._plan.allows_many_calls:
+                    break
+            elif self._take_parsed(event, events):
                 return
         self._emit(self._matcher.finish(), events)
         self._close(reason, match if match.token_id is not None or match.is_dead_end else None, events)
 
     def _close(self, reason: FinishReason, match: StopMatch | None, events: list[StreamEvent]) -> None:
+        if self._num_calls and reason is FinishReason.STOP and (match is None or match.token_id is not None):
+            reason = self._plan.calls_finish
         self.finish_reason = reason
         if self._token_ids:
             self._attach_token_ids(events)

@@ -38,15 +38,20 @@ from tidegate.contract.self_description import (
 from tidegate.contract.tokenize import DetokenizeRequest, TokenizeRequest
 from tidegate.contract.unknown_fields import UnknownFieldPolicy
 from tidegate.errors import QueueFull
+from tidegate.grammar.formats import ENFORCED_FORMATS
+from tidegate.grammar.schema_support import ENFORCED
 from tidegate.inference.model_info import ModelInfo
 from tidegate.inference.sampling import SamplingParams
 from tidegate.lifecycle.principal import Principal
+from tidegate.serving.constraint_rules import KINDS
 from tidegate.serving.header_rules import NOT_SERVED as UNSERVED_HEADERS
-from tidegate.serving.published_limits import NO_CONSTRAINTS, LimitSources, describe_limits
+from tidegate.serving.published_limits import LimitSources, describe_limits
 from tidegate.serving.request_policy import RequestPolicy
 from tidegate.serving.request_rules import CHAT_RULES, COMPLETION_RULES, LOST_INPUTS, REPLACED_FIELDS, FieldRule, Use
 from tidegate.serving.served_model import ServedModel
 from tidegate.serving.server_facts import ServerFacts
+from tidegate.serving.template_arguments import effort_reason
+from tidegate.text.thinking_switch import EFFORT
 
 _RULES: Mapping[type[Struct], Mapping[str, FieldRule[Any]]] = {
     ChatRequest: CHAT_RULES,
@@ -55,6 +60,9 @@ _RULES: Mapping[type[Struct], Mapping[str, FieldRule[Any]]] = {
 _ACTS = FieldUse(use="acts")
 _OWN_TEMPLATE_ONLY = FieldUse(use="not_served", reason="this server uses the model's own template only")
 _NO_SCRIPT = FieldUse(use="not_served", reason="only the scripted engine takes a script")
+_TOOLS = frozenset({"tools", "functions"})
+_NO_PLACE_FOR_TOOLS = FieldUse(use="not_served", reason="the model's chat template has no place for tools")
+_CONSTRAINTS = frozenset({"response_format", "structured_outputs"})
 _NO_TRACING = frozenset({headers.IN_TRACEPARENT})
 """Accepted, and not passed on yet."""
 _RETRIES: dict[Retry, RetryAdvice] = {
@@ -79,10 +87,12 @@ def describe_contract(
         caller=_caller(principal),
         models=_models(model, info, principal, operations),
         routes=[DescribedRoute(method=one.method, path=one.path, needs_key=one.needs_key) for one in operations],
-        limits=describe_limits(LimitSources(model.limits, facts, info, principal.quotas, model.is_scripted)),
+        limits=describe_limits(
+            LimitSources(model.limits, facts, info, principal.quotas, model.is_scripted, model.grammar_reason(info))
+        ),
         unknown_fields=_unknown_fields(unknown_policy),
         sampling_defaults=_sampling_defaults(facts),
-        structured_output=_structured_output(),
+        structured_output=_structured_output(model, info),
         idempotency=_idempotency(facts),
         deadlines=_deadlines(facts, principal),
         streaming=Streaming(
@@ -96,19 +106,43 @@ def describe_contract(
     )
 
 
-def field_uses(request: type[Struct], *, has_scripts: bool, policy: RequestPolicy) -> dict[str, FieldUse]:
-    """Returns what becomes of every field of a request type. Raises KeyError for a type without a table."""
+def field_uses(
+    request: type[Struct],
+    *,
+    has_scripts: bool,
+    policy: RequestPolicy,
+    grammar_reason: str | None = None,
+    shows_tools: bool = True,
+) -> dict[str, FieldUse]:
+    """Returns what becomes of every field of a request type. Raises KeyError for a type without a table.
+
+    `grammar_reason` says why constrained output is not served, None where it is. `shows_tools`: the model can be shown
+    tools, by its template or by a system message.
+    """
     if request in (TokenizeRequest, DetokenizeRequest):
         uses = dict.fromkeys(request.__struct_fields__, _ACTS)
-        if "tools" in uses:
-            uses["tools"] = FieldUse(use="not_served", reason="not served yet")
     else:
         uses = {name: _field_use(_RULES[request][name]) for name in request.__struct_fields__}
     if "chat_template" in uses and not policy.allows_chat_template:
         uses["chat_template"] = _OWN_TEMPLATE_ONLY
+    if not shows_tools:
+        uses |= dict.fromkeys(_TOOLS & uses.keys(), _NO_PLACE_FOR_TOOLS)
+    if grammar_reason is not None:
+        uses |= {name: FieldUse(use="not_served", reason=grammar_reason) for name in _CONSTRAINTS & uses.keys()}
     if "x_script" in uses and not has_scripts:
         uses["x_script"] = _NO_SCRIPT
     return uses
+
+
+def _effort_told(uses: dict[str, FieldUse], model: ServedModel) -> dict[str, FieldUse]:
+    """Adds what the model's chat template knows of levels of reasoning."""
+    if EFFORT not in uses:
+        return uses
+    template = model.templates.select(has_tools=False)
+    reason = effort_reason(template, tells_reasoning=model.formats.tells_reasoning)
+    is_served = reason is None or template.capabilities.thinking_switch is not None
+    told = FieldUse(use="acts" if is_served else "not_served", reason=UNSET if reason is None else reason)
+    return {**uses, EFFORT: told}
 
 
 def _field_use(rule: FieldRule[Any]) -> FieldUse:
@@ -147,7 +181,16 @@ def _models(
             method=one.method,
             path=one.path,
             streams=one.is_generating,
-            fields=field_uses(one.request, has_scripts=model.is_scripted, policy=policy),
+            fields=_effort_told(
+                field_uses(
+                    one.request,
+                    has_scripts=model.is_scripted,
+                    policy=policy,
+                    grammar_reason=model.grammar_reason(info),
+                    shows_tools=model.shows_tools,
+                ),
+                model,
+            ),
         )
         for one in operations
         if one.request is not None
@@ -162,6 +205,7 @@ def _models(
             vocabulary_size=None if info is None else info.vocab_size,
             input_modalities=["text"],
             output_modalities=["text"],
+            reasoning_field=model.formats.reasoning_field if model.formats.tells_reasoning else None,
             token_counts=TokenCounts(exact=not model.is_scripted),
             endpoints=endpoints,
         )
@@ -173,9 +217,9 @@ def _revision_parts(model: ServedModel, info: ModelInfo | None) -> RevisionParts
         weights=None if info is None else info.weights_digest,
         tokenizer=model.tokenizer_digest,
         chat_template=model.template_digest,
-        tool_format=None,
-        reasoning_format=None,
-        grammar_backend=None,
+        tool_format=model.formats.tool_name,
+        reasoning_format=model.formats.reasoning_name,
+        grammar_backend=model.grammar_backend(info),
         engine=None if info is None else info.build,
     )
 
@@ -199,9 +243,24 @@ def _sampling_defaults(facts: ServerFacts) -> SamplingDefaults:
     )
 
 
-def _structured_output() -> StructuredOutput:
+def _structured_output(model: ServedModel, info: ModelInfo | None) -> StructuredOutput:
+    reason = model.grammar_reason(info)
+    if reason is not None:
+        return StructuredOutput(
+            served=False,
+            backend=None,
+            required=model.grammar.is_required,
+            kinds=[],
+            enforced_keywords=[],
+            reason=reason,
+        )
     return StructuredOutput(
-        served=False, backend=None, required=False, kinds=[], enforced_keywords=[], reason=NO_CONSTRAINTS
+        served=True,
+        backend=model.grammar_backend(info),
+        required=model.grammar.is_required,
+        kinds=list(KINDS),
+        enforced_keywords=sorted(ENFORCED),
+        enforced_formats=sorted(ENFORCED_FORMATS),
     )
 
 

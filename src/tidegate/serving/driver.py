@@ -185,6 +185,7 @@ class RequestDriver:
             num_prompt=sum(sink.num_prompt_tokens for sink in self._sinks),
             num_cached=sum(sink.num_cached_tokens for sink in self._sinks),
             num_completion=sum(choice.num_tokens for choice in self._choices),
+            num_reasoning=sum(choice.num_reasoning_tokens for choice in self._choices),
         )
 
     def prompt_logprobs(self, prompt: int) -> list[TokenLogprob | None]:
@@ -292,11 +293,10 @@ class RequestDriver:
         if num_tokens:
             self._note_tokens(index, num_tokens)
         if events:
-            mailbox = self.mailbox
-            mailbox.put(index, events)
+            self.mailbox.put(index, events)
             if not self._has_output:
                 self._note_output()
-            if mailbox.num_bytes > self._around.unsent_bytes and not self._is_held:
+            if self.mailbox.num_bytes > self._around.unsent_bytes and not self._is_held:
                 self._hold(held=True)
         if choice.is_finished:
             self._finish_text(sink, delta, choice)

@@ -2,10 +2,12 @@
 
 An entry belongs to the content when some of its token's text was returned as content, and travels with the delta
 that first carries that text. The aligner counts characters: a token's place is the number of characters that were
-complete before it, so the pieces of one character share a place and leave together.
+complete before it, so the pieces of one character share a place and leave together. Content may have gaps, where the
+output was reasoning or a call: a token that lies in one never leaves.
 """
 
 from collections import deque
+from dataclasses import dataclass
 
 import msgspec
 
@@ -29,34 +31,75 @@ def _text(token_bytes: bytes) -> str:
     return token_bytes.decode("utf-8", "replace")
 
 
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """An entry, and the characters of the output, from `start` on and up to `end`, that its token has a part in."""
+
+    start: int
+    end: int
+    entry: LogprobEntry
+
+
 class LogprobAligner:
     """Holds entries until their text leaves. `text_start` is the offset of the first generated character."""
 
     def __init__(self, vocabulary: Vocabulary, text_start: int) -> None:
         self._vocabulary = vocabulary
         self._text_start = text_start
-        self._waiting: deque[tuple[int, LogprobEntry]] = deque()
+        self._waiting: deque[_Waiting] = deque()
+        self._gaps: deque[tuple[int, int]] = deque()
+        """Characters of content before a gap, and the length of the gap."""
+        self._num_content = 0
+        self._num_released = 0
         self._num_chars = 0
         self._num_text_bytes = 0
         self._num_entry_bytes = 0
         self._has_replacement = False
 
-    def feed(self, scored: TokenLogprob, num_chars_before: int) -> None:
-        """Takes a token that has text; `num_chars_before` characters were complete before it."""
-        entry = make_entry(self._vocabulary, scored, self._text_start + num_chars_before)
-        self._waiting.append((num_chars_before, entry))
+    def feed(self, scored: TokenLogprob, start: int, end: int) -> None:
+        """Takes a token that has text: a part in the output's characters `start` to `end`, the last one excluded."""
+        entry = make_entry(self._vocabulary, scored, self._text_start + start)
+        self._waiting.append(_Waiting(start, end, entry))
+
+    def note_content(self, num_chars: int, num_skipped: int) -> None:
+        """Says where content lies in the output: `num_chars`, after `num_skipped` that are something else."""
+        if num_skipped:
+            self._gaps.append((self._num_content, num_skipped))
+        self._num_content += num_chars
 
     def release(self, text: str) -> tuple[LogprobEntry, ...]:
         """Returns the entries that travel with `text`, the next visible text."""
+        released: list[LogprobEntry] = []
+        at = 0
+        while at < len(text):
+            self._skip_gaps()
+            size = len(text) - at
+            if self._gaps:
+                size = min(size, self._gaps[0][0] - self._num_released)
+            self._release_stretch(text[at : at + size], released)
+            at += size
+        return tuple(released)
+
+    def _skip_gaps(self) -> None:
+        """Drops the entries of tokens that lie in a gap; one that reaches out of it keeps what is content."""
+        while self._gaps and self._gaps[0][0] == self._num_released:
+            self._num_chars += self._gaps.popleft()[1]
+            self._num_text_bytes = self._num_entry_bytes = 0
+            self._has_replacement = False
+            while self._waiting and self._waiting[0].end <= self._num_chars:
+                self._waiting.popleft()
+            if self._waiting and self._waiting[0].start < self._num_chars:
+                self._waiting[0] = _without_head(self._waiting[0], self._num_chars)
+
+    def _release_stretch(self, text: str, released: list[LogprobEntry]) -> None:
         self._num_chars += len(text)
+        self._num_released += len(text)
         self._num_text_bytes += len(text.encode())
         self._has_replacement = self._has_replacement or "\ufffd" in text
-        released = []
-        while self._waiting and self._waiting[0][0] < self._num_chars:
-            entry = self._waiting.popleft()[1]
+        while self._waiting and self._waiting[0].start < self._num_chars:
+            entry = self._waiting.popleft().entry
             self._num_entry_bytes += len(entry.token_bytes)
             released.append(entry)
-        return tuple(released)
 
     def release_cut(self, text: str) -> tuple[LogprobEntry, ...]:
         """Like `release`, for the last text before a stop string: the token that it cuts keeps what is visible.
@@ -69,3 +112,13 @@ class LogprobAligner:
             return entries
         kept = entries[-1].token_bytes[:-excess]
         return (*entries[:-1], msgspec.structs.replace(entries[-1], token=_text(kept), token_bytes=kept))
+
+
+def _without_head(waiting: _Waiting, start: int) -> _Waiting:
+    """Returns what is left of a token from character `start` on; a token of parts of characters stays as it is."""
+    text = waiting.entry.token
+    if len(text) != waiting.end - waiting.start or "\ufffd" in text:
+        return waiting
+    kept = text[start - waiting.start :]
+    entry = msgspec.structs.replace(waiting.entry, token=kept, token_bytes=kept.encode())
+    return _Waiting(start, waiting.end, entry)

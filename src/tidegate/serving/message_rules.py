@@ -4,11 +4,9 @@ from collections.abc import Sequence
 
 from tidegate.contract.bounds import over_limit
 from tidegate.contract.chat import ChatRequest
-from tidegate.contract.codec import encode_json
 from tidegate.contract.messages import AssistantMessage, ChatMessage, RefusalPart, TextPart, UserMessage
 from tidegate.contract.quote import quote
 from tidegate.contract.tokenize import TokenizeRequest
-from tidegate.contract.tools import AllowedToolsChoice, CustomTool, FunctionChoice, Tool, ToolChoice
 from tidegate.errors import InvalidValue, MissingField, UnsupportedParameter
 from tidegate.serving.request_policy import RequestPolicy
 
@@ -50,7 +48,8 @@ def check_continuation(request: TemplatedRequest) -> None:
     if request.add_generation_prompt:
         raise InvalidValue(f"{param}: excludes add_generation_prompt", param=param)
     last = request.messages[-1] if request.messages else None
-    if not isinstance(last, AssistantMessage) or last.content is None or last.tool_calls:
+    says_nothing = not isinstance(last, AssistantMessage) or (last.content is None and not last.spoken_text)
+    if not isinstance(last, AssistantMessage) or says_nothing or last.tool_calls:
         raise InvalidValue(f"{param}: the last message must be text from the assistant", param=param)
 
 
@@ -63,40 +62,3 @@ def check_template(request: TemplatedRequest, policy: RequestPolicy) -> None:
         if name in policy.reserved_template_names:
             message = f"chat_template_kwargs: {quote(name)} is set by the server only"
             raise InvalidValue(message, param="chat_template_kwargs")
-
-
-def check_tools(tools: Sequence[Tool], policy: RequestPolicy) -> None:
-    """Raises InvalidValue for too many tools, too many bytes of them, or two of one name."""
-    limits = policy.limits
-    if len(tools) > limits.tools:
-        raise over_limit("tools", "tools", value=limits.tools, actual=len(tools))
-    num_bytes = len(encode_json(tools))
-    if num_bytes > limits.tool_bytes:
-        raise over_limit("tools", "tool_bytes", value=limits.tool_bytes, actual=num_bytes)
-    seen = set()
-    for index, tool in enumerate(tools):
-        kind, name = _identity(tool)
-        if name in seen:
-            param = f"tools[{index}].{kind}.name"
-            raise InvalidValue(f"{param}: {quote(name)} is the name of an earlier tool", param=param)
-        seen.add(name)
-
-
-def _identity(tool: Tool) -> tuple[str, str]:
-    return ("custom", tool.custom.name) if isinstance(tool, CustomTool) else ("function", tool.function.name)
-
-
-def check_tool_choice(choice: ToolChoice, tools: Sequence[Tool]) -> None:
-    """Raises InvalidValue for a choice that the offered tools cannot meet. `none` and `auto` always can."""
-    if choice in ("none", "auto"):
-        return
-    if not tools:
-        raise InvalidValue("tool_choice: there are no tools to choose from", param="tool_choice")
-    if isinstance(choice, str):
-        return
-    offered = {_identity(tool) for tool in tools}
-    named = choice.allowed_tools.tools if isinstance(choice, AllowedToolsChoice) else [choice]
-    for tool in named:
-        wanted = ("function", tool.function.name) if isinstance(tool, FunctionChoice) else ("custom", tool.custom.name)
-        if wanted not in offered:
-            raise InvalidValue(f"tool_choice: {quote(wanted[1])} is not among the tools", param="tool_choice")

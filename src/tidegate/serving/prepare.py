@@ -10,17 +10,24 @@ import msgspec
 
 from tidegate.clock import Clock
 from tidegate.contract.unknown_fields import UnknownFieldPolicy, reported_fields, unknown_fields
-from tidegate.errors import ContextLengthExceeded, LimitFact
+from tidegate.errors import ContextLengthExceeded, LimitFact, UnsupportedParameter
 from tidegate.ids import mint_id
+from tidegate.inference.grammar_spec import GrammarRule
 from tidegate.inference.model_info import ModelInfo
 from tidegate.inference.request import InferenceRequest
 from tidegate.inference.sampling import SamplingParams
 from tidegate.lifecycle.deadline import TimeLimit, fix_deadlines
 from tidegate.lifecycle.principal import Principal
+from tidegate.parsers.tool_format import ChannelCalls, ToolFormat
+from tidegate.parsers.tool_grammar import MarkerTokens
 from tidegate.serving.call import Call
 from tidegate.serving.choice import ChoicePlan
+from tidegate.serving.constraint import Constraint
+from tidegate.serving.constraint_rules import constraint_of
 from tidegate.serving.header_rules import HeaderWishes
+from tidegate.serving.output_reading import PLAIN_READING, OutputReading
 from tidegate.serving.prepared import CallContext, PreparedPrompt
+from tidegate.serving.reasoned_constraint import place_answer
 from tidegate.serving.request_policy import RequestPolicy
 from tidegate.serving.request_rules import check_replaced_fields
 from tidegate.serving.sampling_rules import (
@@ -35,6 +42,8 @@ from tidegate.serving.sampling_rules import (
 )
 from tidegate.serving.script_rules import PlannedScript
 from tidegate.serving.served_model import ServedModel
+from tidegate.serving.tool_constraint import tool_constraint
+from tidegate.serving.tool_use import NO_TOOLS, ToolUse
 from tidegate.text.vocabulary import Vocabulary
 
 ID_ENTROPY_BYTES = 24
@@ -126,6 +135,28 @@ class Preparation:
                 limit=LimitFact("context_length", self.info.max_model_len, least),
             )
 
+    def constraint(
+        self, request: GeneratingRequest, use: ToolUse = NO_TOOLS, form: ToolFormat | None = None
+    ) -> Constraint | None:
+        """Returns what the output shall be held to, calls of tools written in `form` included; None where it is free.
+
+        Raises InvalidRequest, and UnsupportedParameter where nobody holds output to anything.
+        """
+        answer = constraint_of(request, self.model.limits)
+        place = answer.param.partition(".")[0] if answer is not None else use.enforced_place
+        reason = self.model.grammar_reason(self.info)
+        if place is not None and reason is not None:
+            raise UnsupportedParameter(f"{place}: {reason}", param=place)
+        if form is None:
+            return answer
+        if answer is not None and isinstance(form.style, ChannelCalls):
+            answer = place_answer(answer, form.style, self.marker_tokens())
+        return tool_constraint(use, form, self.marker_tokens(), answer)
+
+    def marker_tokens(self) -> MarkerTokens:
+        """Returns what the vocabulary knows of markers."""
+        return MarkerTokens(self.model.controls.ids.get, frozenset(self.info.eos_token_ids))
+
     def encode_plain(self, text: str) -> list[int]:
         return self.model.tokenizer.encode(text, add_special=False, parse_special=False)
 
@@ -136,7 +167,10 @@ class Preparation:
 
 @dataclass(frozen=True, slots=True)
 class PromptSource:
-    """One prompt: its tokens, the vocabulary that its output is read with, and where it stands in the call."""
+    """One prompt: its tokens, the vocabulary that its output is read with, and where it stands in the call.
+
+    `starts_after`: see `GrammarRule`; where reasoning ends, which comes before what the constraint is about.
+    """
 
     token_ids: list[int]
     vocabulary: Vocabulary
@@ -144,6 +178,9 @@ class PromptSource:
     priority: int = 0
     text_start: int = 0
     echo_text: str | None = None
+    constraint: Constraint | None = None
+    reading: OutputReading = PLAIN_READING
+    starts_after: tuple[tuple[int, ...], ...] = ()
 
 
 def prepare_prompt(
@@ -175,9 +212,17 @@ def prepare_prompt(
         priority=source.priority,
         cache_salt=(request.cache_salt or "").encode(),
         script=planned.script if planned is not None else None,
+        grammar=_grammar_rule(source, preparation),
     )
     plan = _choice_plan(request, source, counts, preparation)
     return PreparedPrompt(inference, plan, source.token_ids, source.echo_text)
+
+
+def _grammar_rule(source: PromptSource, preparation: Preparation) -> GrammarRule | None:
+    """A script plays as it is written: it is not told of a constraint."""
+    if source.constraint is None or preparation.model.is_scripted:
+        return None
+    return GrammarRule(source.constraint.spec, source.starts_after)
 
 
 def _choice_plan(
@@ -197,6 +242,10 @@ def _choice_plan(
         want_token_ids=bool(request.return_token_ids),
         text_start=source.text_start,
         eos_token_ids=frozenset(preparation.info.eos_token_ids),
+        visible_ids=source.reading.visible_ids,
+        make_parser=source.reading.make_parser,
+        allows_many_calls=source.reading.allows_many_calls,
+        calls_finish=source.reading.calls_finish,
         text_memo=model.text_memo[skip_special] if is_own_vocabulary else None,
     )
 

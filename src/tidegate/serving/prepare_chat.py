@@ -1,22 +1,26 @@
 """A chat call to a `PreparedCall`: check every field, render the template, tokenize, fix the lengths."""
 
-from datetime import UTC, datetime
-from typing import Any
-
-import msgspec
+from dataclasses import replace
 
 from tidegate.contract.chat import ChatRequest
 from tidegate.contract.codec import decode_chat
 from tidegate.errors import InvalidTemplateInput
+from tidegate.ids import mint_id
+from tidegate.parsers.offered_tools import OfferedTools
 from tidegate.serving.call import Call
+from tidegate.serving.chat_prompt import render_chat
+from tidegate.serving.constraint import Constraint
 from tidegate.serving.header_rules import read_wishes
-from tidegate.serving.message_rules import TemplatedRequest
-from tidegate.serving.prepare import Preparation, PromptSource, prepare_prompt
+from tidegate.serving.output_formats import GENERIC, OutputFormats
+from tidegate.serving.output_reading import OutputReading, ReadingSource, plan_reading
+from tidegate.serving.prepare import ID_ENTROPY_BYTES, Preparation, PromptSource, prepare_prompt
 from tidegate.serving.prepared import PreparedCall
+from tidegate.serving.prompt_state import PromptState
+from tidegate.serving.reasoned_constraint import PlacedConstraint, place_constraint
 from tidegate.serving.request_rules import check_chat
 from tidegate.serving.sampling_rules import logprob_counts
-from tidegate.serving.script_rules import plan_script
-from tidegate.text.chat_template import ChatInput
+from tidegate.serving.script_rules import PlannedScript, plan_script
+from tidegate.serving.tool_use import ToolUse, tool_use
 
 
 def prepare_chat(call: Call, preparation: Preparation) -> PreparedCall:
@@ -25,16 +29,26 @@ def prepare_chat(call: Call, preparation: Preparation) -> PreparedCall:
     request, ignored = preparation.decode(call, decode_chat, ChatRequest)
     model = preparation.check_model(request.model, call.principal)
     check_chat(request, preparation.policy)
+    use = tool_use(request)
     vocabulary = preparation.model.tokenizer.vocabulary
     planned = plan_script(request.x_script, is_scripted=preparation.model.is_scripted, base=vocabulary)
     context = preparation.context(call, "chatcmpl-", wishes, request)
-    token_ids = chat_token_ids(request, preparation)
+    formats = _formats(preparation, planned)
+    constraint = preparation.constraint(request, use, formats.tool or GENERIC)
+    chat = render_chat(request, preparation, use, formats.tool or GENERIC)
+    token_ids, state = chat.token_ids, chat.state
     if planned is not None:
         vocabulary = planned.vocabulary
         token_ids = list(planned.prompt_token_ids) if planned.prompt_token_ids is not None else token_ids
+        state = planned.state or state
     if not token_ids:
         raise InvalidTemplateInput("the chat template leaves nothing for the model to read", param="messages")
     source = PromptSource(token_ids, vocabulary, context.request_id, context.priority)
+    source = replace(source, reading=_reading(use, formats, preparation, planned, state))
+    if constraint is not None:
+        placed = _place(constraint, preparation, state)
+        constraint = placed.constraint
+        source = replace(source, constraint=constraint, starts_after=placed.starts_after)
     prompt = prepare_prompt(request, source, preparation, preparation.sampling(request), planned)
     counts = logprob_counts(request)
     options = request.stream_options
@@ -50,31 +64,51 @@ def prepare_chat(call: Call, preparation: Preparation) -> PreparedCall:
         num_top=counts.num_output,
         want_token_ids=bool(request.return_token_ids),
         want_prompt_logprobs=counts.returns_prompt,
-        ignored_fields=ignored,
+        ignored_fields=ignored + chat.unread,
         block_tokens=preparation.info.block_tokens,
+        constraint=constraint,
+        is_legacy=use.is_legacy,
     )
 
 
-def chat_token_ids(request: TemplatedRequest, preparation: Preparation) -> list[int]:
-    """Returns what the model reads: the rendered template, control tokens included. Raises InvalidTemplateInput."""
+def _formats(preparation: Preparation, planned: PlannedScript | None) -> OutputFormats:
+    """A script may say in which formats it writes."""
+    formats = preparation.model.formats
+    if planned is None:
+        return formats
+    if planned.tool is not None:
+        formats = replace(formats, tool=planned.tool)
+    return replace(formats, reasoning=planned.reasoning) if planned.names_reasoning else formats
+
+
+def _place(constraint: Constraint, preparation: Preparation, state: PromptState) -> PlacedConstraint:
     model = preparation.model
-    messages: list[dict[str, Any]] = [msgspec.to_builtins(message) for message in request.messages or []]
-    num_characters = sum(len(text) for message in messages for text in _texts(message))
-    preparation.check_length(num_characters, "messages")
-    chat = ChatInput(
-        messages,
-        add_generation_prompt=request.add_generation_prompt,
-        continue_final_message=bool(request.continue_final_message),
-        variables=request.chat_template_kwargs or {},
+    return place_constraint(
+        constraint,
+        model.formats.reasoning,
+        state,
+        tokens=preparation.marker_tokens(),
+        single_token=model.reasoning_ends.get,
     )
-    rendered = model.templates.select(has_tools=bool(request.tools)).render(
-        chat, date=datetime.fromtimestamp(preparation.clock.wall(), UTC)
-    )
-    return model.tokenizer.encode_chat(rendered)
 
 
-def _texts(message: dict[str, Any]) -> list[str]:
-    content = message.get("content")
-    if isinstance(content, str):
-        return [content]
-    return [part["text"] for part in content or [] if isinstance(part.get("text"), str)]
+def _reading(
+    use: ToolUse, formats: OutputFormats, preparation: Preparation, planned: PlannedScript | None, state: PromptState
+) -> OutputReading:
+    """How the output is read: calls of a model without a format of its own are looked for in the generic one."""
+    controls = preparation.model.controls
+    tools = use.offered()
+    if planned is not None:
+        controls = controls.extended(planned.controls)
+        tools = tools if planned.reads_calls else OfferedTools()
+    if tools:
+        formats = replace(formats, tool=formats.tool or GENERIC)
+    source = ReadingSource(
+        tools=tools,
+        controls=controls,
+        mint_call_id=lambda: mint_id("call_", preparation.entropy(ID_ENTROPY_BYTES)),
+        allows_many_calls=use.allows_many,
+        is_open=state is PromptState.INSIDE,
+        calls_finish=use.calls_finish,
+    )
+    return plan_reading(formats, source)

@@ -20,6 +20,7 @@ def prepare_completion(call: Call, preparation: Preparation) -> PreparedCall:
     request, ignored = preparation.decode(call, decode_completion, CompletionRequest)
     model = preparation.check_model(request.model, call.principal)
     check_completion(request, preparation.policy)
+    constraint = preparation.constraint(request)
     tokenizer = preparation.model.tokenizer
     planned = plan_script(request.x_script, is_scripted=preparation.model.is_scripted, base=tokenizer.vocabulary)
     sampling = preparation.sampling(request)
@@ -28,7 +29,7 @@ def prepare_completion(call: Call, preparation: Preparation) -> PreparedCall:
     for i, prompt in enumerate(prompts_of(request, vocab_size=preparation.info.vocab_size)):
         source = _source(request, prompt, preparation, planned)
         request_id = context.request_id if i == 0 else f"{context.request_id}-{i}"
-        source = replace(source, request_id=request_id, priority=context.priority)
+        source = replace(source, request_id=request_id, priority=context.priority, constraint=constraint)
         prompts.append(prepare_prompt(request, source, preparation, sampling, planned))
     counts = logprob_counts(request)
     options = request.stream_options
@@ -46,6 +47,7 @@ def prepare_completion(call: Call, preparation: Preparation) -> PreparedCall:
         want_prompt_logprobs=counts.returns_prompt,
         ignored_fields=ignored,
         block_tokens=preparation.info.block_tokens,
+        constraint=constraint,
     )
 
 

@@ -7,6 +7,7 @@ from tidegate.lifecycle.deadline import NO_DEADLINES, Deadlines
 from tidegate.lifecycle.principal import ANONYMOUS, Principal
 from tidegate.observability.access_log import AccessRecord
 from tidegate.serving.choice import ChoicePlan
+from tidegate.serving.constraint import Constraint
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +56,13 @@ class PreparedCall:
     num_top: int | None = None
     want_token_ids: bool = False
     want_prompt_logprobs: bool = False
+    is_legacy: bool = False
+    """Made with the deprecated `functions`, and answered in the same words."""
     ignored_fields: tuple[str, ...] = field(default=())
     block_tokens: int = 16
     """Tokens in a block of the engine's KV cache."""
+    constraint: Constraint | None = None
+    """What the output is held to, before it is known whether it can be."""
 
     @property
     def num_prompt_tokens(self) -> int:

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from tidegate.contract.bounds import Limits, over_limit
 from tidegate.contract.completion import CompletionRequest
 from tidegate.contract.tokenize import TokenizeRequest
-from tidegate.errors import InvalidValue, MissingField, UnsupportedParameter
-from tidegate.serving.message_rules import check_continuation, check_messages, check_template, check_tools, refuse_media
+from tidegate.errors import InvalidValue, MissingField
+from tidegate.serving.message_rules import check_continuation, check_messages, check_template, refuse_media
 from tidegate.serving.request_policy import RequestPolicy
 from tidegate.serving.sampling_rules import check_token_ids
+from tidegate.serving.tool_rules import check_tools
 
 Prompt = str | list[int]
 MAX_TOKENIZE_CHARACTERS = 4 * 1024 * 1024
@@ -61,7 +62,7 @@ def check_prompt_counts(request: CompletionRequest, limits: Limits) -> None:
 def check_tokenize(request: TokenizeRequest, policy: RequestPolicy) -> None:
     """Raises InvalidValue or MissingField unless exactly one of `prompt`, `text`, `messages` is given, well formed.
 
-    Raises UnsupportedParameter for tools and media parts.
+    Raises UnsupportedParameter for media parts.
     """
     given = [name for name in ("prompt", "text", "messages") if getattr(request, name) is not None]
     if not given:
@@ -76,9 +77,7 @@ def check_tokenize(request: TokenizeRequest, policy: RequestPolicy) -> None:
     check_messages(request.messages, policy)
     check_template(request, policy)
     check_continuation(request)
-    if request.tools:
-        check_tools(request.tools, policy)
-        raise UnsupportedParameter("tools: not served yet", param="tools")
+    check_tools(request.tools or [], policy)
     refuse_media(request.messages)
 
 

@@ -14,7 +14,7 @@ from tidegate.contract.bounds import Limits
 from tidegate.contract.error_table import ERROR_TABLE
 from tidegate.contract.json_size import MAX_ELEMENTS, MAX_MEMBERS
 from tidegate.contract.self_description import DescribedLimit, LimitScope, LimitUnit
-from tidegate.grammar.json_text import MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, MAX_SCHEMA_NODES
+from tidegate.grammar.json_text import MAX_SCHEMA_NODES
 from tidegate.grammar.lowering import MAX_COMBINATIONS
 from tidegate.inference.model_info import ModelInfo
 from tidegate.lifecycle.principal import Quotas
@@ -22,30 +22,37 @@ from tidegate.serving.prompt_rules import MAX_TOKENIZE_CHARACTERS
 from tidegate.serving.script_rules import MAX_CONTROLS, MAX_SCRIPT_TOKENS
 from tidegate.serving.server_facts import ServerFacts
 
-NO_CONSTRAINTS = "constrained output is not served yet"
 NO_MEDIA = "the served model takes text only"
 
 
 @dataclass(frozen=True, slots=True)
 class LimitSources:
-    """Where values come from. `info` is None while the engine is starting; `has_scripts` of the scripted engine."""
+    """Where values come from. `info` is None while the engine is starting; `has_scripts` of the scripted engine.
+
+    `grammar_reason` says why constrained output is not served, None where it is.
+    """
 
     limits: Limits
     facts: ServerFacts
     info: ModelInfo | None
     quotas: Quotas
     has_scripts: bool = False
+    grammar_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedLimit:
-    """`reason` says why it is not enforced; None where it is."""
+    """`reason` says why it is not enforced; None where it is. `is_of_grammars`: enforced where grammars are."""
 
     value: Callable[[LimitSources], int | None]
     unit: LimitUnit
     error: type[errors.ServeError] = errors.InvalidValue
     scope: LimitScope = "request"
     reason: str | None = None
+    is_of_grammars: bool = False
+
+    def why_not(self, sources: LimitSources) -> str | None:
+        return sources.grammar_reason if self.is_of_grammars else self.reason
 
 
 def _of_limits(name: str) -> Callable[[LimitSources], int | None]:
@@ -62,6 +69,10 @@ def _of_quotas(name: str) -> Callable[[LimitSources], int | None]:
 
 def _fixed(value: int | None) -> Callable[[LimitSources], int | None]:
     return lambda _sources: value
+
+
+def _of_grammars(value: Callable[[LimitSources], int | None], unit: LimitUnit) -> PublishedLimit:
+    return PublishedLimit(value, unit, errors.GrammarTooComplex, is_of_grammars=True)
 
 
 def _ledger_entries(sources: LimitSources) -> int | None:
@@ -88,11 +99,11 @@ PUBLISHED_LIMITS: dict[str, PublishedLimit] = {
     "logit_bias_entries": PublishedLimit(_of_limits("logit_bias_entries"), "count"),
     "tools": PublishedLimit(_of_limits("tools"), "count"),
     "tool_bytes": PublishedLimit(_of_limits("tool_bytes"), "bytes"),
-    "schema_bytes": PublishedLimit(_fixed(MAX_SCHEMA_BYTES), "bytes", reason=NO_CONSTRAINTS),
-    "schema_depth": PublishedLimit(_fixed(MAX_SCHEMA_DEPTH), "depth", reason=NO_CONSTRAINTS),
-    "schema_nodes": PublishedLimit(_fixed(MAX_SCHEMA_NODES), "count", reason=NO_CONSTRAINTS),
-    "schema_combinations": PublishedLimit(_fixed(MAX_COMBINATIONS), "count", reason=NO_CONSTRAINTS),
-    "grammar_compile_ms": PublishedLimit(_fixed(2000), "milliseconds", reason=NO_CONSTRAINTS),
+    "schema_bytes": _of_grammars(_of_limits("schema_bytes"), "bytes"),
+    "schema_depth": _of_grammars(_of_limits("schema_depth"), "depth"),
+    "schema_nodes": _of_grammars(_fixed(MAX_SCHEMA_NODES), "count"),
+    "schema_combinations": _of_grammars(_fixed(MAX_COMBINATIONS), "count"),
+    "grammar_compile_ms": _of_grammars(_of_facts("grammar_compile_ms"), "milliseconds"),
     "template_ms": PublishedLimit(_of_facts("template_ms"), "milliseconds", errors.InvalidTemplateInput),
     "template_bytes": PublishedLimit(_of_facts("template_bytes"), "bytes", errors.InvalidTemplateInput),
     "tokenize_characters": PublishedLimit(_fixed(MAX_TOKENIZE_CHARACTERS), "count"),
@@ -120,9 +131,9 @@ def describe_limits(sources: LimitSources) -> dict[str, DescribedLimit]:
             value=row.value(sources),
             unit=row.unit,
             scope=row.scope,
-            enforced=row.reason is None,
-            code=ERROR_TABLE[row.error].code if row.reason is None else None,
-            reason=UNSET if row.reason is None else row.reason,
+            enforced=row.why_not(sources) is None,
+            code=ERROR_TABLE[row.error].code if row.why_not(sources) is None else None,
+            reason=UNSET if (reason := row.why_not(sources)) is None else reason,
         )
         for name, row in PUBLISHED_LIMITS.items()
         if sources.has_scripts or name not in ONLY_OF_SCRIPTS

@@ -14,18 +14,22 @@ from tidegate.contract.bounds import over_limit
 from tidegate.contract.chat import ChatRequest
 from tidegate.contract.completion import CompletionRequest
 from tidegate.contract.generation import GenerationRequest
-from tidegate.contract.response_format import StructuredOutputs, TextFormat
 from tidegate.errors import InvalidValue, UnsupportedParameter
+from tidegate.serving.constraint_rules import (
+    DROPPED_CONDITIONS,
+    check_beside_tools,
+    check_structured_outputs,
+    constraint_of,
+)
 from tidegate.serving.message_rules import (
     check_continuation,
     check_messages,
     check_template,
-    check_tool_choice,
-    check_tools,
     refuse_media,
 )
 from tidegate.serving.prompt_rules import check_prompt_counts
 from tidegate.serving.request_policy import RequestPolicy
+from tidegate.serving.tool_rules import check_deprecated, check_function_call, check_tool_choice, check_tools
 
 R = TypeVar("R", bound=GenerationRequest, contravariant=True)
 
@@ -113,12 +117,14 @@ def _refuse_streamed_prompt_logprobs(request: GenerationRequest) -> None:
         raise _unserved("prompt_logprobs", "not served in a stream")
 
 
-def _check_structured_outputs(request: GenerationRequest, _policy: RequestPolicy) -> None:
-    outputs = request.structured_outputs
-    given = [name for name in StructuredOutputs.__struct_fields__ if getattr(outputs, name) is not None]
-    if len(given) != 1:
-        names = ", ".join(StructuredOutputs.__struct_fields__)
-        raise InvalidValue(f"structured_outputs: exactly one of {names} is needed", param="structured_outputs")
+def _check_constraint(request: GenerationRequest, policy: RequestPolicy) -> None:
+    check_structured_outputs(request)
+    constraint_of(request, policy.limits)
+
+
+def _check_chat_constraint(request: ChatRequest, policy: RequestPolicy) -> None:
+    _check_constraint(request, policy)
+    check_beside_tools(request)
 
 
 def _check_chat_max_tokens(request: ChatRequest, _policy: RequestPolicy) -> None:
@@ -159,6 +165,7 @@ GENERATION_RULES: dict[str, FieldRule[GenerationRequest]] = {
     "stream": _acts(),
     "stream_options": _acts(_check_stream_options, _refuse_stream_options),
     "user": _no_effect(),
+    "response_format": _acts(_check_constraint),
     "top_k": _acts(),
     "min_p": _acts(),
     "repetition_penalty": _acts(),
@@ -173,12 +180,7 @@ GENERATION_RULES: dict[str, FieldRule[GenerationRequest]] = {
     "cache_salt": _acts(),
     "return_token_ids": _acts(),
     "prompt_logprobs": _acts(None, _refuse_streamed_prompt_logprobs),
-    "structured_outputs": FieldRule(
-        Use.NOT_SERVED,
-        _check_structured_outputs,
-        _not_served("structured_outputs", "not served yet").refuse,
-        "not served yet",
-    ),
+    "structured_outputs": _acts(_check_constraint),
     "deadline_ms": _acts(),
     "first_token_deadline_ms": _acts(),
     "x_script": _acts(),
@@ -195,22 +197,14 @@ CHAT_RULES: dict[str, FieldRule[ChatRequest]] = {
     "max_completion_tokens": _acts(),
     "logprobs": _acts(),
     "top_logprobs": _acts(_check_top_logprobs),
-    "tools": FieldRule(
-        Use.NOT_SERVED,
-        lambda request, policy: check_tools(request.tools or [], policy),
-        _not_served("tools", "not served yet", but=lambda tools: not tools).refuse,
-        "not served yet",
-    ),
+    "tools": _acts(lambda request, policy: check_tools(request.tools or [], policy)),
     "tool_choice": _acts(
         lambda request, _policy: check_tool_choice(request.tool_choice or "none", request.tools or [])
     ),
-    "parallel_tool_calls": _no_effect(),
-    "response_format": _not_served(
-        "response_format", "only text is served yet", but=lambda form: isinstance(form, TextFormat)
-    ),
-    "reasoning_effort": _not_served(
-        "reasoning_effort", "the served model has no levels of reasoning", but=lambda effort: effort == "none"
-    ),
+    "parallel_tool_calls": _acts(),
+    "response_format": _acts(_check_chat_constraint),
+    "structured_outputs": _acts(_check_chat_constraint),
+    "reasoning_effort": _acts(),
     "verbosity": _no_effect(),
     "modalities": _not_served("modalities", "only text is served", but=lambda kinds: "audio" not in kinds),
     "audio": _not_served("audio", "only text is served"),
@@ -226,10 +220,8 @@ CHAT_RULES: dict[str, FieldRule[ChatRequest]] = {
     "prompt_cache_options": _no_effect(),
     "prompt_cache_retention": _no_effect(),
     "safety_identifier": _no_effect(),
-    "functions": _not_served("functions", "not served; use tools", but=lambda functions: not functions),
-    "function_call": _not_served(
-        "function_call", "not served; use tools", but=lambda choice: choice in ("none", "auto")
-    ),
+    "functions": _acts(check_deprecated),
+    "function_call": _acts(lambda request, _policy: check_function_call(request)),
     "chat_template": _acts(check_template),
     "chat_template_kwargs": _acts(check_template),
     "add_generation_prompt": _acts(),
@@ -292,3 +284,5 @@ def check_replaced_fields(unknown: Iterable[str]) -> None:
             raise InvalidValue(f"{name}: not a field of this server, which takes text and token ids only", param=name)
         if name in REPLACED_FIELDS:
             raise InvalidValue(f"{name}: not a field of this server; use {REPLACED_FIELDS[name]}", param=name)
+        if name in DROPPED_CONDITIONS:
+            raise InvalidValue(f"{name}: not a field of this server; use {DROPPED_CONDITIONS[name]}", param=name)

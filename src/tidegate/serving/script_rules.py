@@ -2,7 +2,8 @@
 
 Pieces are bytes; the engine knows numbers only. Every text of a script (pieces, alternatives, prompt) becomes one token
 of one vocabulary. Members that only say how another engine would hand over the same output have no effect (see
-`contract/script_body.py`), and neither has `thinking` while no parser is named.
+`contract/script_body.py`). `thinking` says whether the prompt ended inside reasoning or behind it, as a template would
+that switches it on or off; where it says nothing, and a reasoning parser is named, that is as usual for its family.
 """
 
 from dataclasses import dataclass
@@ -13,6 +14,10 @@ from tidegate.contract.script_body import ScriptBody, ScriptLogprob, ScriptPart
 from tidegate.errors import InvalidValue, MissingField, UnsupportedParameter
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.script import Script, ScriptChoice
+from tidegate.parsers.families import FAMILIES
+from tidegate.parsers.reasoning_families import REASONING
+from tidegate.parsers.tool_format import ReasoningMarkers, ToolFormat
+from tidegate.serving.prompt_state import PromptState
 from tidegate.text.byte_tokenizer import EOS_TOKEN_ID, FIRST_PIECE_ID, ExtendedVocabulary, tokenize_pieces
 from tidegate.text.vocabulary import Vocabulary
 
@@ -21,6 +26,7 @@ MAX_SCRIPT_TOKENS = 1_000_000
 FIRST_CONTROL_ID = EOS_TOKEN_ID + 1
 MAX_CONTROLS = FIRST_PIECE_ID - FIRST_CONTROL_ID
 """Control tokens that a script brings along have the ids between the byte vocabulary's own and the pieces."""
+_REASONING = {name: markers for name, markers in REASONING.items() if markers is not None}
 _NO_PARSER = frozenset({None, "", "none"})
 _FINISHES = {
     "eos": EngineFinish.EOS,
@@ -38,6 +44,17 @@ class PlannedScript:
     vocabulary: ExtendedVocabulary
     prompt_token_ids: tuple[int, ...] | None
     prompt_tail: tuple[int, ...]
+    controls: dict[str, int]
+    """The script's own control tokens, by their spelling."""
+    reasoning: ReasoningMarkers | None
+    names_reasoning: bool
+    """Whether the script says how it marks reasoning: `reasoning`, None for not at all."""
+    state: PromptState | None
+    """Where the script says that its prompt stops; None: where the rendered prompt does."""
+    tool: ToolFormat | None
+    """The family whose calls the script writes, where it names one."""
+    reads_calls: bool
+    """Whether calls are looked for at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +98,41 @@ def plan_script(body: ScriptBody | None, *, is_scripted: bool, base: Vocabulary)
         num_cached_tokens=body.cached_tokens or 0,
         prompt_logprobs=_prompt_logprobs(body),
     )
+    name = None if body.parsers is None else body.parsers.reasoning
     return PlannedScript(
         script=script,
         vocabulary=vocabulary,
         prompt_token_ids=tuple(token_ids.pieces[piece] for piece in prompt) if prompt is not None else None,
         prompt_tail=tuple(token_ids.pieces[piece] for piece in tail),
+        controls=token_ids.controls,
+        reasoning=_REASONING.get(name) if name is not None else None,
+        names_reasoning=name is not None,
+        state=_state(body, name),
+        tool=_tool_format(body),
+        reads_calls=body.parsers is None or body.parsers.tool not in ("", "none"),
     )
 
 
 def _check_parsers(body: ScriptBody) -> None:
     if body.parsers is None:
         return
-    for kind in ("tool", "reasoning"):
+    for kind, known in (("tool", FAMILIES), ("reasoning", _REASONING)):
         name = getattr(body.parsers, kind)
-        if name not in _NO_PARSER:
+        if name not in _NO_PARSER and name not in known:
             param = f"x_script.parsers.{kind}"
             raise UnsupportedParameter(f"{param}: {quote(name)} is not a parser of this server", param=param)
+
+
+def _tool_format(body: ScriptBody) -> ToolFormat | None:
+    return None if body.parsers is None or body.parsers.tool is None else FAMILIES.get(body.parsers.tool)
+
+
+def _state(body: ScriptBody, name: str | None) -> PromptState | None:
+    """Returns where the prompt stops; `name` is the reasoning parser's, None where the script names none."""
+    if body.thinking is not None:
+        return PromptState.INSIDE if body.thinking else PromptState.BEHIND
+    markers = _REASONING.get(name) if name is not None else None
+    return None if markers is None or not markers.is_open else PromptState.INSIDE
 
 
 def _parts(body: ScriptBody) -> list[_Part]:

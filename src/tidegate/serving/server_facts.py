@@ -28,6 +28,7 @@ class ServerFacts:
     header_bytes: int = 64 * 1024
     uri_bytes: int = 8 * 1024
     pending_body_bytes: int = 512 * 1024 * 1024
+    grammar_compile_ms: int = 2000
     template_ms: int = 1000
     template_bytes: int = 32 * 1024 * 1024
     status_hold_s: float = 10.0

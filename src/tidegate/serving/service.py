@@ -30,6 +30,7 @@ from tidegate.serving.driven_stream import DrivenStream, StreamWriter
 from tidegate.serving.driver import RequestDriver, Surroundings
 from tidegate.serving.ending import describe_gone
 from tidegate.serving.gate import KeySlot
+from tidegate.serving.grammar_check import GrammarCheck
 from tidegate.serving.prepare import NO_MAXIMUM, MaxDeadlines, Preparation
 from tidegate.serving.prepare_chat import prepare_chat
 from tidegate.serving.prepare_completion import prepare_completion
@@ -66,7 +67,9 @@ class Service:
         surroundings: Surroundings,
         settings: ServiceSettings,
         entropy: Callable[[int], bytes],
+        grammars: GrammarCheck | None = None,
     ) -> None:
+        """`grammars` tells whether a constraint can be enforced; None where none is served."""
         self.served = model
         self.live: dict[str, RequestDriver] = {}
         self._is_empty = asyncio.Event()
@@ -74,6 +77,7 @@ class Service:
         self._around = surroundings
         self._settings = settings
         self._entropy = entropy
+        self.grammars = grammars
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="prepare")
 
     @property
@@ -103,12 +107,10 @@ class Service:
             raise
 
     async def chat(self, call: Call) -> Reply:
-        prepared = await self._prepare(call, prepare_chat)
-        return await self._reply(prepared)
+        return await self._reply(await self._prepare(call, prepare_chat))
 
     async def completion(self, call: Call) -> Reply:
-        prepared = await self._prepare(call, prepare_completion)
-        return await self._reply(prepared)
+        return await self._reply(await self._prepare(call, prepare_completion))
 
     async def tokenize(self, call: Call) -> Reply:
         return WholeReply(await self._prepare(call, tokenize), headers=self._headers(()))
@@ -147,14 +149,22 @@ class Service:
         return Model(id=name, created=self.served.created, owned_by="tidegate", max_model_len=info.max_model_len)
 
     async def _prepare(self, call: Call, prepare: Callable[[Call, Preparation], _T]) -> _T:
-        """Runs `prepare` here or on a thread, by the body's size. A call that ends in here is counted here."""
+        """Runs `prepare` here or on a thread, by the body's size, and asks whether its constraint can be enforced.
+
+        A call that ends in here is counted here.
+        """
         observer = self._around.observer
         observer.request_received(call.route, call.num_retries)
         try:
             preparation = self._preparation()
             if len(call.body) <= INLINE_BODY_BYTES:
-                return prepare(call, preparation)
-            return await asyncio.get_running_loop().run_in_executor(self._threads, prepare, call, preparation)
+                prepared = prepare(call, preparation)
+            else:
+                loop = asyncio.get_running_loop()
+                prepared = await loop.run_in_executor(self._threads, prepare, call, preparation)
+            if isinstance(prepared, PreparedCall):
+                await self._check_constraint(prepared)
+            return prepared
         except asyncio.CancelledError:
             observer.request_ended(describe_gone(call, self._around.clock.now()))
             raise
@@ -162,6 +172,24 @@ class Service:
             row = row_of(error)
             observer.request_refused(call.route, row.status, row.code)
             raise
+
+    async def _check_constraint(self, prepared: PreparedCall) -> None:
+        """Raises InvalidRequest for a constraint that cannot be enforced, NoCapacity when nobody can tell now, and
+        DeadlineExceeded when the caller's time is over before that is known.
+        """
+        constraint, now = prepared.constraint, self._around.clock.now
+        if constraint is None or self.grammars is None:
+            return
+        deadline = prepared.context.deadlines.next(has_first_token=False)
+        try:
+            async with asyncio.timeout(None if deadline is None else deadline.at - now()):
+                refusal = await self.grammars.refusal_of(constraint.spec)
+        except TimeoutError:
+            if deadline is None:
+                raise
+            raise deadline.error(now()) from None
+        if refusal is not None:
+            raise constraint.error(refusal)
 
     def _preparation(self) -> Preparation:
         status = self.engine.statistics()
@@ -242,14 +270,22 @@ class Service:
             continuous_usage=call.continuous_usage,
         )
         if is_chat:
-            return ChatWriter(head, call.num_choices, call.prompts[0].token_ids if call.want_token_ids else None)
+            prompt_ids = call.prompts[0].token_ids if call.want_token_ids else None
+            field = self.served.formats.reasoning_field
+            return ChatWriter(head, call.num_choices, prompt_ids, is_legacy=call.is_legacy, reasoning_field=field)
         token_ids = [prompt.token_ids for prompt in call.prompts for _ in range(call.num_choices)]
         return CompletionWriter(head, call.num_top, token_ids if call.want_token_ids else None)
 
     def _assembler(self, driver: RequestDriver) -> ChatAssembler | CompletionAssembler:
         call = driver.call
         if call.context.route == CHAT:
-            return ChatAssembler(self._identity(driver), call.num_choices, want_logprobs=call.num_top is not None)
+            return ChatAssembler(
+                self._identity(driver),
+                call.num_choices,
+                want_logprobs=call.num_top is not None,
+                is_legacy=call.is_legacy,
+                reasoning_field=self.served.formats.reasoning_field,
+            )
         return CompletionAssembler(self._identity(driver), call.num_choices * len(call.prompts), call.num_top)
 
     def _add_prompt_members(self, driver: RequestDriver, assembler: ChatAssembler | CompletionAssembler) -> None:

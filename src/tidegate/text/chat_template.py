@@ -14,7 +14,7 @@ from tidegate.text.rendered_prompt import RenderedPrompt
 from tidegate.text.template_budget import RenderBudget, RenderLimits
 from tidegate.text.template_env import GLOBAL_NAMES, BrokenTemplate, CompiledTemplate, TemplateRefusal, UnusableTemplate
 from tidegate.text.template_guard import END_MARK, ControlGuard, take_marks
-from tidegate.text.template_messages import TemplateCapabilities, prepare_messages
+from tidegate.text.template_messages import ReasoningField, TemplateCapabilities, prepare_messages
 from tidegate.text.template_probe import probe_template
 
 DEFAULT_TEMPLATE = """\
@@ -89,6 +89,8 @@ class ChatTemplate:
         self._guard = guard
         self._limits = limits
         self.capabilities = capabilities
+        self.variables = compiled.variables
+        """Names that the template reads, and may be given."""
 
     @classmethod
     def compile(
@@ -122,7 +124,7 @@ class ChatTemplate:
         prepared = prepare_messages(chat.messages, self.capabilities)
         messages = [self._guard.mark_mapping(message, budget) for message in prepared]
         if chat.continue_final_message:
-            _mark_end(messages[-1])
+            _mark_end(messages[-1], self.capabilities.reasoning_field)
         wants_prompt = chat.add_generation_prompt
         variables = {
             "documents": None,
@@ -202,7 +204,7 @@ def _probe(compiled: CompiledTemplate, special: Mapping[str, str], limits: Rende
         num_rendered += 1
         return text
 
-    capabilities = probe_template(render, compiled.constants)
+    capabilities = probe_template(render, compiled.constants, compiled.variables)
     if num_rendered == 0 and not any(isinstance(failure, TemplateRefusal) for failure in failures):
         failure = failures[0]
         raise UnusableTemplate(f"cannot render any conversation: {type(failure).__name__}: {failure}")
@@ -229,10 +231,25 @@ def _check(chat: ChatInput) -> None:
         )
 
 
-def _mark_end(message: dict[str, object]) -> None:
-    """Puts the end mark behind the message's text. Being no white space, it also keeps what a template would trim."""
+def _mark_end(message: dict[str, object], where: ReasoningField | None) -> None:
+    """Puts the end mark behind the message's text, or behind its reasoning where that is all it has.
+
+    Being no white space, it also keeps what a template would trim.
+    """
     content = message["content"]
-    if isinstance(content, list) and content:
+    parts = content if isinstance(content, list) else []
+    has_text = any(part.get("text") for part in parts) or (isinstance(content, str) and bool(content))
+    if message.get("reasoning_content") and not has_text:
+        if where is None:
+            raise InvalidTemplateInput(
+                "the chat template shows no reasoning of the past, so it cannot be continued",
+                param="continue_final_message",
+            )
+        if where == "part":
+            message["content"] = [{**parts[0], "thinking": f"{parts[0]['thinking']}{END_MARK}"}]
+        else:
+            message[where] = f"{message[where]}{END_MARK}"
+    elif isinstance(content, list) and content:
         message["content"] = [*content[:-1], {**content[-1], "text": content[-1]["text"] + END_MARK}]
     elif isinstance(content, list):
         message["content"] = [{"type": "text", "text": END_MARK}]

@@ -16,17 +16,26 @@ from tidegate.text.vocabulary import Vocabulary
 class Detokenizer:
     """Decodes one choice's tokens, one by one. Control tokens add nothing if `skip_special`, else their spelling.
 
-    `memo` remembers tokens that are whole characters by themselves. Detokenizers of the same vocabulary and the same
-    `skip_special` may share one; it grows to the size of the vocabulary.
+    `shown`: control tokens that are not skipped. `memo` remembers tokens that are whole characters by themselves, but
+    none of `shown`. Detokenizers of the same vocabulary and the same `skip_special` may share one; it grows to the size
+    of the vocabulary.
     """
 
-    __slots__ = ("_is_special", "_memo", "_pending", "_skip_special", "_token_bytes")
+    __slots__ = ("_is_special", "_memo", "_pending", "_shown", "_skip_special", "_token_bytes")
 
-    def __init__(self, vocabulary: Vocabulary, *, skip_special: bool, memo: dict[int, str] | None = None) -> None:
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        *,
+        skip_special: bool,
+        memo: dict[int, str] | None = None,
+        shown: frozenset[int] = frozenset(),
+    ) -> None:
         self._memo: dict[int, str] = {} if memo is None else memo
         self._token_bytes = vocabulary.token_bytes
         self._is_special = vocabulary.is_special
         self._skip_special = skip_special
+        self._shown = shown
         self._pending = b""
 
     @property
@@ -37,12 +46,14 @@ class Detokenizer:
     def feed(self, token_id: int) -> str:
         """Returns the characters that this token completes; "" if none."""
         pending = self._pending
-        if not pending and (text := self._memo.get(token_id)) is not None:
+        is_shown = token_id in self._shown
+        if not pending and not is_shown and (text := self._memo.get(token_id)) is not None:
             return text
-        data = b"" if self._skip_special and self._is_special(token_id) else self._token_bytes(token_id)
+        is_skipped = self._skip_special and not is_shown and self._is_special(token_id)
+        data = b"" if is_skipped else self._token_bytes(token_id)
         text, rest = _decode(pending + data)
         self._pending = rest
-        if not pending and not rest:
+        if not pending and not rest and not is_shown:
             self._memo[token_id] = text
         return text
 

@@ -20,6 +20,7 @@ from jinja2 import TemplateSyntaxError, nodes
 from jinja2.exceptions import SecurityError, TemplateError, TemplateRuntimeError, UndefinedError
 from jinja2.ext import Extension
 from jinja2.filters import do_batch, do_indent, do_join, do_slice, do_wordwrap
+from jinja2.meta import find_undeclared_variables
 from jinja2.nodes import EvalContext
 from jinja2.parser import Parser
 from jinja2.runtime import Context
@@ -274,6 +275,8 @@ class CompiledTemplate:
             for kind in (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends):
                 if (loader := tree.find(kind)) is not None:
                     raise BrokenTemplate(f"line {loader.lineno}: templates cannot load other templates")
+            self.variables = frozenset(find_undeclared_variables(tree)) - _ENVIRONMENT.globals.keys()
+            """Names that the source reads and that may come from outside."""
             self.constants = frozenset(node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str))
             _instrument(tree)
             code = _ENVIRONMENT.compile(tree)
