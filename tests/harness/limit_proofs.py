@@ -21,7 +21,8 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "grammar/test_compile_cache.py": {
         "bounds_and_counts_hold_whatever_happens": ("engine_process/compile_pool.py PoolLimits.max_bytes",),
-        "grammar/test_composite_grammar.py": {},
+    },
+    "grammar/test_composite_grammar.py": {
         "parts_that_say_nothing_are_refused": ("grammar/composite_grammar.py MAX_REPEATS",),
     },
     "tool_grammar/test_tag_values.py": {
