@@ -223,6 +223,23 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
             "core/budget.py StepLimits.max_scored_rows",
         ),
     },
+    "core_speculative/test_drafts_in_steps.py": {
+        "a_quoted_text_takes_few_steps": ("cli/settings.py EngineSettings.max_draft_tokens",),
+    },
+    "core_speculative/test_prompt_lookup.py": {
+        "nothing_is_guessed_before_the_prompt_is_read_which_takes_parts": (
+            "core/speculative/prompt_lookup.py READ_AHEAD",
+        ),
+        "the_longest_recent_match_is_continued_after_every_token": (
+            "core/speculative/prompt_lookup.py NUM_PLACES",
+            "core/speculative/prompt_lookup.py LONGEST_MATCH",
+        ),
+    },
+    "core_speculative/test_pace.py": {
+        "a_sequence_whose_guesses_fail_rests_longer_each_time_and_is_tried_again": (
+            "core/speculative/pace.py LONGEST_REST",
+        ),
+    },
     "backends_llama/test_weights.py": {
         "a_large_file_is_sampled_and_its_digest_says_so": ("backends/llama_cpp/weights.py WHOLE_BYTES",),
     },
