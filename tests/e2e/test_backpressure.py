@@ -1,5 +1,6 @@
 """Readers that are slow, stop, or never begin: they hold up themselves and nobody else, and lose nothing."""
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -11,6 +12,7 @@ from harness.faults import Route, ask, hex_pieces
 from harness.raw_http import Answer, RawClient, request
 from harness.server_thread import ServerThread, wait_until
 from harness.server_view import ended_requests, engine_state, read_metrics
+from harness.streamed_calls import calls_of
 
 pytestmark = pytest.mark.process
 
@@ -136,6 +138,30 @@ def test_a_reader_that_reads_a_little_at_a_time_gets_everything(patient: ServerT
     assert num_holds >= 3
     client.read_body(answer)
     assert read_stream(answer.body).content() == TEXT
+    client.close()
+    patient.wait_back(before)
+
+
+@pytest.mark.parametrize("kind", ["function", "custom"])
+def test_a_big_call_of_a_reader_that_stalls_arrives_whole_in_merged_deltas(
+    patient: ServerThread, stack: ExitStack, kind: str
+) -> None:
+    before = patient.rest()
+    begin, end = '<tool_call>{"name": "write", "arguments": {"input": "', '"}}</tool_call>'
+    written = [*(begin[i : i + 1] for i in range(len(begin))), *PIECES * NUM_REPEATS, end]
+    script = {"pieces": hex_pieces(*written), "finish": "eos", "delays_s": [0.0, PACE_S], "parsers": {"tool": "hermes"}}
+    client = stack.enter_context(RawClient(patient.port, receive_buffer_bytes=BUFFER_BYTES))
+    tools = [{"type": kind, kind: {"name": "write"}}]
+    client.post(Route.CHAT.value, ask(Route.CHAT, script, stream=True, tools=tools), {"X-Request-Id": "stalled"})
+    wait_held(patient)
+    answer, stream = read_to_end(client)
+    assert answer.is_complete
+    assert stream.findings == []
+    (call,) = calls_of(stream)
+    assert (call.kind, call.name) == (kind, "write")
+    assert (call.text if kind == "custom" else json.loads(call.text)["input"]) == TEXT
+    assert (stream.finish_reasons(), stream.content()) == (["tool_calls"], "")
+    assert len(stream.choices()) < NUM_TOKENS, "what waited was merged"
     client.close()
     patient.wait_back(before)
 

@@ -1,6 +1,7 @@
 """The bundled model, which cannot call tools by itself, under forced calls: whole, streamed, strict, named, custom."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -94,6 +95,37 @@ def test_deprecated_functions_are_forced_too(server: ServerThread) -> None:
     call = function_call_of(read_stream(ask(server, stream=True, **members).body))
     assert call is not None
     check_colour(call["arguments"])
+
+
+SUM = r"""
+start: "say \"" sum "\"" NL
+sum: INT (("+" | "\\") INT)~1..3
+INT: /[1-9][0-9]{0,2}/
+NL: "\n"
+%ignore " "
+"""
+SUM_TEXT = re.compile(r'say *" *[1-9]\d{0,2}( *[+\\] *[1-9]\d{0,2}){1,3} *" *\n')
+
+
+def test_a_custom_tool_is_held_to_a_lark_grammar(server: ServerThread) -> None:
+    grammar = {"syntax": "lark", "definition": SUM}
+    tool = {"type": "custom", "custom": {"name": "code", "format": {"type": "grammar", "grammar": grammar}}}
+    members = {"tools": [tool], "tool_choice": named(tool)}
+    (call,) = ask(server, **members).json()["choices"][0]["message"]["tool_calls"]
+    assert call["type"] == "custom"
+    assert SUM_TEXT.fullmatch(call["custom"]["input"]), call
+    (streamed,) = calls_of(read_stream(ask(server, stream=True, **members).body))
+    assert streamed.text == call["custom"]["input"]
+
+
+def test_a_lark_grammar_that_is_none_is_refused_at_its_place(server: ServerThread) -> None:
+    for definition, code in (('start: "a', "invalid_schema"), ("%declare A\nstart: A", "unsupported_schema")):
+        grammar = {"syntax": "lark", "definition": definition}
+        tool = {"type": "custom", "custom": {"name": "code", "format": {"type": "grammar", "grammar": grammar}}}
+        answer = ask(server, tools=[tool], tool_choice=named(tool))
+        error = answer.json()["error"]
+        place = "tools[0].custom.format.grammar.definition"
+        assert (answer.status, error["code"], error["param"]) == (400, code, place)
 
 
 def test_a_custom_tool_is_held_to_its_grammar(server: ServerThread) -> None:

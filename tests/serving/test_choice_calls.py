@@ -129,7 +129,7 @@ def test_entries_belong_to_tokens_of_which_some_text_is_content() -> None:
         contents = [event for event in events if isinstance(event, ContentText)]
         assert "".join(event.text for event in contents) == "So éxafter it"
         entries = [entry for event in contents for entry in event.logprobs]
-        assert [entry.token_bytes for entry in entries] == [b"So ", b"\xc3", b"\xa9", b"x<", b"after", b" it"]
+        assert [entry.token_bytes for entry in entries] == [b"So ", b"\xc3", b"\xa9", b"x", b"after", b" it"]
 
 
 def test_reasoning_has_no_entries() -> None:

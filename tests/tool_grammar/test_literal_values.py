@@ -8,7 +8,7 @@ import pytest
 from harness.parsed_output import parser_of, read_output
 from harness.tool_walk import byte_vocabulary
 from tidegate.grammar.refusal import GrammarRefusal, RefusalKind
-from tidegate.inference.grammar_parts import LarkPart, PatternPart
+from tidegate.inference.grammar_parts import PatternPart
 from tidegate.parsers.families import FAMILIES
 from tidegate.parsers.tool_grammar import GrammarTool, tool_grammar
 
@@ -147,10 +147,3 @@ def test_the_text_of_a_custom_tool_may_be_free(name: str) -> None:
     assert byte_vocabulary().accepts(grammar, example)
     assert byte_vocabulary().accepts(grammar, example.replace("Brest", "é 12: a < b"))
     assert not byte_vocabulary().accepts(grammar, example.replace("port", "harbour"))
-
-
-@pytest.mark.parametrize("name", sorted(FAMILIES))
-def test_a_lark_grammar_inside_a_string_is_refused(name: str) -> None:
-    refusal = compiled(name, None, text=LarkPart('start: "a"', "tools[0].custom.format.grammar"))
-    assert isinstance(refusal, GrammarRefusal)
-    assert (refusal.kind, refusal.path) == (RefusalKind.UNSUPPORTED_SCHEMA, "tools[0].custom.format.grammar")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tidegate.errors import LimitFact
+from tidegate.grammar.embedded_lark import check_embedded, escaped_sentence
 from tidegate.grammar.json_text import MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, read_schema
 from tidegate.grammar.lark_text import (
     ANYTHING,
@@ -27,7 +28,7 @@ from tidegate.grammar.lowering import lower_schema
 from tidegate.grammar.negation import NATIVE_PATTERN
 from tidegate.grammar.notation_schema import Member, NotationSchema
 from tidegate.grammar.raw_members import RawMembers
-from tidegate.grammar.refusal import Refused, invalid, too_complex, unsupported
+from tidegate.grammar.refusal import Refused, invalid, too_complex
 from tidegate.inference.grammar_parts import (
     AlternativesPart,
     CompositeSpec,
@@ -116,6 +117,8 @@ class _Writer:
 
     def _lark(self, part: LarkPart) -> str:
         self._count(len(part.grammar))
+        with _at(self._text, part.place):
+            check_embedded(part.grammar)
         return self._text.rule(f"%lark {{\n{part.grammar}\n}}")
 
     def _series(self, part: SeriesPart) -> str:
@@ -186,12 +189,19 @@ class _Writer:
     def _string(self, part: StringPart) -> str:
         inner = part.text
         if isinstance(inner, LarkPart):
-            raise unsupported("a Lark grammar inside a string of this format", inner.place)
+            return self._lark_string(inner, part.values)
         self._count(len(inner.pattern))
         with _at(self._text, inner.place):
             if part.values is None or (isinstance(part.values, LiteralValues) and part.values.text_mark is None):
                 return self._text.rule(json_rule(lower_schema(_string_schema(inner.pattern))))
             return self._values(NotationSchema(b"true"), part.values).string(regex(inner.pattern))
+
+    def _lark_string(self, inner: LarkPart, values: LiteralValues | RawValues | None) -> str:
+        self._count(len(inner.grammar))
+        with _at(self._text, inner.place):
+            if values is None or (isinstance(values, LiteralValues) and values.text_mark is None):
+                return escaped_sentence(self._text, inner.grammar)
+            return self._values(NotationSchema(b"true"), values).sentence(inner.grammar)
 
     def _values(self, schema: NotationSchema, values: LiteralValues | RawValues) -> LiteralMembers | RawMembers:
         if isinstance(values, RawValues):

@@ -46,6 +46,10 @@ class LarkText:
             raise too_complex("the grammar has too many parts", limit)
         return f"r{len(self._names)}"
 
+    @property
+    def num_names(self) -> int:
+        return len(self._names)
+
     def define(self, name: str, expression: str) -> None:
         """Says what a reserved rule is."""
         self._lines.append(f"{name}: {expression}")

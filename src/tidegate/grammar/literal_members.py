@@ -5,9 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tidegate.grammar.disjoint import type_name
+from tidegate.grammar.embedded_lark import marked_sentence
 from tidegate.grammar.json_text import UNWRITABLE, write_json
 from tidegate.grammar.lark_text import ANYTHING, LarkText, ended, json_rule, quoted, spell
 from tidegate.grammar.lowering import lower_part
+from tidegate.grammar.marker_states import MarkerStates
 from tidegate.grammar.notation_schema import Member, NotationSchema, is_free, keywords_of, types_of
 from tidegate.grammar.raw_text import RawText
 from tidegate.grammar.refusal import invalid, unsupported
@@ -49,12 +51,21 @@ class LiteralMembers:
 
     def string(self, lexeme: str) -> str:
         """Returns the expression of a string between its marks, whose text is `lexeme`."""
+        mark, begin, end, behind = self._marks()
+        return f"{begin} {self._text.terminal(ended(lexeme, end, (mark,)))} {behind}"
+
+    def sentence(self, grammar: str) -> str:
+        """Returns the expression of a sentence of a Lark grammar between marks. Raises Refused."""
+        mark, begin, end, behind = self._marks()
+        return f"{begin} {marked_sentence(self._text, grammar, MarkerStates((mark,), ''), end, behind)}"
+
+    def _marks(self) -> tuple[str, str, str, str]:
+        """Returns the mark, what is written before a text, what ends it as text, and what is written behind that."""
         mark = self._values.text_mark
         assert mark is not None, "strings without marks are JSON's"
         begin: Written = (TextPart(mark.text),) if mark.token_id is None else (TokenPart(mark.token_id),)
         end = mark.text if mark.token_id is None else ""
-        behind = "" if mark.token_id is None else self._say(begin)
-        return f"{self._say(begin)} {self._text.terminal(ended(lexeme, end, (mark.text,)))} {behind}"
+        return mark.text, self._say(begin), end, "" if mark.token_id is None else self._say(begin)
 
     def _rule_of(self, node: Any, path: str) -> str:
         node, path = self._schema.followed(node, path)

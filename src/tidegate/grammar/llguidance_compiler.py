@@ -1,7 +1,7 @@
 """llguidance as a backend of the ports in `matcher.py`: from a spec to a grammar of its.
 
 JSON Schema is lowered first (`lowering.py`) to what llguidance keeps exactly; what it says beyond that is refused.
-Its limits are lowered (`_LIMITS`): what they refuse is refused in a fraction of a second and not after several.
+Its limits are those of `llguidance_limits.py`.
 """
 
 import json
@@ -16,9 +16,10 @@ from tidegate.grammar.composite_grammar import composite_grammar
 from tidegate.grammar.json_text import MAX_SCHEMA_BYTES, read_schema
 from tidegate.grammar.lark_bounds import check_lark
 from tidegate.grammar.lark_text import WrittenGrammar, json_rule, literal, regex
+from tidegate.grammar.llguidance_limits import LIMITS
 from tidegate.grammar.llguidance_matcher import LlguidanceMatcher
 from tidegate.grammar.llguidance_tokenizer import make_tokenizer
-from tidegate.grammar.llguidance_words import is_about_support, say
+from tidegate.grammar.llguidance_words import is_about_size, is_about_support, say
 from tidegate.grammar.lowering import lower_schema
 from tidegate.grammar.mask_buffer import MaskWords, check_mask_words
 from tidegate.grammar.mask_rows import check_rows
@@ -37,22 +38,6 @@ from tidegate.inference.grammar_spec import (
     StructuralTagSpec,
 )
 
-LEXER_FUEL = 200_000
-"""Work on the regular expressions of one grammar, in llguidance's unit: about 50,000 a millisecond, it says."""
-
-MAX_LEXER_STATES = 50_000
-"""States of one grammar's lexer, 1 to 2 KiB each."""
-
-MAX_STEP_ITEMS = 2_000
-"""Items of the parser that one mask may take, within one row of it `MAX_ROW_ITEMS`: grammars that can read a text in
-many ways reach it. Its error ends the sequence.
-"""
-
-MAX_ROW_ITEMS = 500
-
-STEP_FUEL = 100_000
-"""Work on regular expressions for one mask."""
-
 GRAMMAR_BYTES = 96 * 1024
 BYTES_PER_SOURCE_BYTE = 36
 """What a compiled grammar costs, fitted over jsonschemabench (`bench/grammar_costs.py`)."""
@@ -60,15 +45,6 @@ BYTES_PER_SOURCE_BYTE = 36
 _HEADER = '%llguidance {"no_forcing": true}\n'
 """Otherwise, where only one text can follow, masks allow one way to cut it, which need not be the model's."""
 
-_LIMITS = llguidance.LLParserLimits(
-    initial_lexer_fuel=LEXER_FUEL,
-    max_lexer_states=MAX_LEXER_STATES,
-    max_items_in_row=MAX_ROW_ITEMS,
-    step_max_items=MAX_STEP_ITEMS,
-    step_lexer_fuel=STEP_FUEL,
-    verbose_errors=False,
-)
-_TOO_COMPLEX = ("too large", "too complex", "fuel", "limit", "too many", "exceeded", "too big")
 _NO_VALUE = ("unsatisfiable",)
 
 
@@ -107,7 +83,7 @@ class LlguidanceCompiler:
         try:
             written = _source(spec, self._control_ids)
             grammar = _HEADER + written.text if "%llguidance" not in written.text else written.text
-            base = llguidance.LLMatcher(self._tokenizer, grammar, log_level=0, limits=_LIMITS)
+            base = llguidance.LLMatcher(self._tokenizer, grammar, log_level=0, limits=LIMITS)
             if base.is_error():
                 raise self._placed(_refusal_of(spec, base.get_error()), written)
             return LlguidanceGrammar(base, self._eos_ids, len(grammar))
@@ -120,7 +96,7 @@ class LlguidanceCompiler:
         """Names the first schema of a grammar of parts that does not compile by itself, if there is one."""
         for place, expression in written.json:
             alone = f"{_HEADER}start: {expression}"
-            error = llguidance.LLMatcher(self._tokenizer, alone, log_level=0, limits=_LIMITS).get_error()
+            error = llguidance.LLMatcher(self._tokenizer, alone, log_level=0, limits=LIMITS).get_error()
             if error:
                 schema = json.loads(expression.removeprefix("%json "))
                 found = _refusal_of(JsonSchemaSpec(json.dumps(schema).encode()), error).refusal
@@ -202,10 +178,9 @@ def _refusal_of(spec: GrammarSpec, error: str) -> Refused:
     if isinstance(spec, LarkSpec):
         hidden_lines = 0 if "%llguidance" in spec.grammar else 1
     line = say(error, hidden_lines=hidden_lines)
-    lowered = error.lower()
-    if any(word in lowered for word in _TOO_COMPLEX):
+    if is_about_size(error):
         return too_complex(f"the grammar is too complex: {line}")
-    if any(word in lowered for word in _NO_VALUE):
+    if any(word in error.lower() for word in _NO_VALUE):
         return invalid("no value satisfies this schema")
     if isinstance(spec, JsonSchemaSpec):
         return unsupported(f"cannot be enforced exactly: {line}", pattern_path(read_schema(spec.schema)))

@@ -13,6 +13,7 @@ _LONG_RUN = re.compile(r"\S{65,}")
 _MAX_QUOTED = 64
 _MAX_CHARACTERS = 200
 _WITHOUT_USE = ("failed to compile JSON schema: ", "Unsatisfiable schema: ")
+_TOO_COMPLEX = ("too large", "too complex", "fuel", "limit", "too many", "exceeded", "too big")
 _UNSUPPORTED = ("not supported", "Unicode property not found")
 
 
@@ -38,6 +39,11 @@ def say(error: str, *, hidden_lines: int | None) -> str:
 def is_about_support(error: str) -> bool:
     """Whether it is valid elsewhere, and not carried here."""
     return any(words in error for words in _UNSUPPORTED)
+
+
+def is_about_size(error: str) -> bool:
+    """Whether a limit was met."""
+    return any(words in error.lower() for words in _TOO_COMPLEX)
 
 
 def _cut(text: str) -> str:

@@ -9,11 +9,13 @@ and numbers are lexemes with their end, and where numbers have bounds no string 
 from collections.abc import Callable
 from typing import Any
 
+from tidegate.grammar.embedded_lark import marked_sentence
 from tidegate.grammar.lark_text import LarkText, any_of, ended, json_rule, quoted, spell
 from tidegate.grammar.lowering import lower_part
+from tidegate.grammar.marker_states import MarkerStates
 from tidegate.grammar.notation_schema import NotationSchema, is_free, types_of
 from tidegate.grammar.raw_text import RawText, read_types
-from tidegate.grammar.refusal import invalid
+from tidegate.grammar.refusal import invalid, unsupported
 from tidegate.grammar.unmarked_json import keep_unmarked
 from tidegate.inference.grammar_parts import RawValues, TextPart, Written
 
@@ -77,6 +79,15 @@ class RawMembers:
         """Returns the expression of a string with its end, whose text is `lexeme`."""
         lead = f"{spell(self._values.text_lead)} " if self._values.text_lead else ""
         return self._text.rule(lead + self._lexeme(lexeme))
+
+    def sentence(self, grammar: str) -> str:
+        """Returns the expression of a sentence of a Lark grammar, with its end. Raises Refused."""
+        values = self._values
+        if len(values.lead) > 1:
+            raise unsupported("a Lark grammar beside such a lead")
+        lead = f"{spell(values.text_lead)} " if values.text_lead else ""
+        states = MarkerStates(values.ends, values.lead)
+        return lead + marked_sentence(self._text, grammar, states, self._end_text, self._behind)
 
     def _other_types(self, node: Any, read: frozenset[str]) -> list[str]:
         read = read | ({"number"} if "integer" in read else set())

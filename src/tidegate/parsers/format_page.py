@@ -79,8 +79,9 @@ own format (`parsers/tool_grammar.py`), from the same description as its parser.
   exclusive `oneOf`; schemas without null and truth values inside are enforced as JSON, which Python reads alike.
 - What cannot be enforced in a notation is refused with its path (`unsupported_schema`), also a required name that
   cannot be written in it. A name that may be absent is left out then.
-- A custom tool is a call with one string; its text follows a regular expression, or is free. A Lark grammar for a text
-  inside quotes, tags or marks is refused: its sentences would have to be escaped.
+- A custom tool is a call with one string; its text follows a regular expression or a Lark grammar, or is free. Within
+  quotes sentences of the grammar are written with JSON's short escapes; in tags and between marks they are those that
+  hold no end marker ([tool calls](tool_calls.md#lark-grammars)).
 
 ## Add a family
 

@@ -67,6 +67,8 @@ class ChoiceStream:
         self._is_plain = not (plan.stop_strings or plan.want_logprobs or plan.want_token_ids) and (
             isinstance(self._parser, PlainParser)
         )
+        self._open_text = ""
+        """Content that waits, where entries are wanted: of a token whose further text may be none."""
         self._num_chars = 0
         self._num_calls = 0
         self._num_unread = 0
@@ -159,6 +161,7 @@ class ChoiceStream:
         if isinstance(event, ToolCallEnded):
             return self._end_call(events)
         if not isinstance(event, ContentText):
+            self._emit_open(events)
             events.append(event)
             return False
         if self._aligner is not None:
@@ -184,12 +187,25 @@ class ChoiceStream:
         return True
 
     def _emit(self, text: str, events: list[StreamEvent], *, is_cut: bool = False) -> None:
+        if self._aligner is not None and not is_cut and text:
+            text = self._open_text + text
+            num_open = self._aligner.num_open(len(text), self._num_chars)
+            self._open_text = text[len(text) - num_open :]
+            text = text[: len(text) - num_open]
+        elif is_cut:
+            text, self._open_text = self._open_text + text, ""
         if not text:
             return
         entries: tuple[LogprobEntry, ...] = ()
         if self._aligner is not None:
             entries = self._aligner.release_cut(text) if is_cut else self._aligner.release(text)
         events.append(ContentText(text, entries))
+
+    def _emit_open(self, events: list[StreamEvent]) -> None:
+        """What follows the text that waits is no content."""
+        text, self._open_text = self._open_text, ""
+        if text and self._aligner is not None:
+            events.append(ContentText(text, self._aligner.release(text, is_end=True)))
 
     def _finish(self, reason: FinishReason, match: StopMatch, events: list[StreamEvent]) -> None:
         """The engine ended the choice: whatever is held back is text after all, unless it completes a stop."""
@@ -212,6 +228,7 @@ class ChoiceStream:
     def _close(self, reason: FinishReason, match: StopMatch | None, events: list[StreamEvent]) -> None:
         if self._num_calls and reason is FinishReason.STOP and (match is None or match.token_id is not None):
             reason = self._plan.calls_finish
+        self._emit_open(events)
         self.finish_reason = reason
         if self._token_ids:
             self._attach_token_ids(events)

@@ -67,8 +67,26 @@ class LogprobAligner:
             self._gaps.append((self._num_content, num_skipped))
         self._num_content += num_chars
 
-    def release(self, text: str) -> tuple[LogprobEntry, ...]:
-        """Returns the entries that travel with `text`, the next visible text."""
+    def num_open(self, num_chars: int, num_read: int) -> int:
+        """Returns how many of the next `num_chars` of content had better wait, from the end.
+
+        They begin a token whose further text was read (`num_read` characters of the output were) and may still become
+        content, or not: its entry cannot be told yet.
+        """
+        content_end = self._num_released + num_chars
+        if any(before == content_end for before, _ in self._gaps):
+            return 0
+        end = self._num_chars + num_chars + sum(size for before, size in self._gaps if before < content_end)
+        for waiting in self._waiting:
+            if waiting.start < end < min(waiting.end, num_read):
+                return min(end - waiting.start, num_chars)
+        return 0
+
+    def release(self, text: str, *, is_end: bool = False) -> tuple[LogprobEntry, ...]:
+        """Returns the entries that travel with `text`, the next visible text.
+
+        A token whose further text is no content keeps what is: where a gap follows, or nothing more (`is_end`).
+        """
         released: list[LogprobEntry] = []
         at = 0
         while at < len(text):
@@ -76,8 +94,11 @@ class LogprobAligner:
             size = len(text) - at
             if self._gaps:
                 size = min(size, self._gaps[0][0] - self._num_released)
-            self._release_stretch(text[at : at + size], released)
+            last = self._release_stretch(text[at : at + size], released)
             at += size
+            is_before_gap = bool(self._gaps) and self._gaps[0][0] == self._num_released
+            if last is not None and last.end > self._num_chars and (is_before_gap or (is_end and at == len(text))):
+                released[-1] = _without_tail(last, self._num_chars).entry
         return tuple(released)
 
     def _skip_gaps(self) -> None:
@@ -91,15 +112,18 @@ class LogprobAligner:
             if self._waiting and self._waiting[0].start < self._num_chars:
                 self._waiting[0] = _without_head(self._waiting[0], self._num_chars)
 
-    def _release_stretch(self, text: str, released: list[LogprobEntry]) -> None:
+    def _release_stretch(self, text: str, released: list[LogprobEntry]) -> _Waiting | None:
+        """Returns what was released last."""
+        last = None
         self._num_chars += len(text)
         self._num_released += len(text)
         self._num_text_bytes += len(text.encode())
         self._has_replacement = self._has_replacement or "\ufffd" in text
         while self._waiting and self._waiting[0].start < self._num_chars:
-            entry = self._waiting.popleft().entry
-            self._num_entry_bytes += len(entry.token_bytes)
-            released.append(entry)
+            last = self._waiting.popleft()
+            self._num_entry_bytes += len(last.entry.token_bytes)
+            released.append(last.entry)
+        return last
 
     def release_cut(self, text: str) -> tuple[LogprobEntry, ...]:
         """Like `release`, for the last text before a stop string: the token that it cuts keeps what is visible.
@@ -122,3 +146,13 @@ def _without_head(waiting: _Waiting, start: int) -> _Waiting:
     kept = text[start - waiting.start :]
     entry = msgspec.structs.replace(waiting.entry, token=kept, token_bytes=kept.encode())
     return _Waiting(start, waiting.end, entry)
+
+
+def _without_tail(waiting: _Waiting, end: int) -> _Waiting:
+    """Returns what is left of a token before character `end`; a token of parts of characters stays as it is."""
+    text = waiting.entry.token
+    if len(text) != waiting.end - waiting.start or "\ufffd" in text:
+        return waiting
+    kept = text[: end - waiting.start]
+    entry = msgspec.structs.replace(waiting.entry, token=kept, token_bytes=kept.encode())
+    return _Waiting(waiting.start, end, entry)

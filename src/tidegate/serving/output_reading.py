@@ -31,6 +31,10 @@ class OutputReading:
 PLAIN_READING = OutputReading()
 
 
+MAX_FORMATS = 64
+"""Pairs of formats whose control tokens are remembered. Only scripts name more than one."""
+
+
 class ControlTokens:
     """The control tokens of a vocabulary, `ids` by their spelling."""
 
@@ -44,6 +48,8 @@ class ControlTokens:
         if found is None:
             text = "\n".join((*_markers(form), *_markers(reasoning)))
             found = frozenset(number for spelling, number in self.ids.items() if spelling in text)
+            if len(self._found) >= MAX_FORMATS:
+                self._found.clear()
             self._found[form, reasoning] = found
         return found
 
