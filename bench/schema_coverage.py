@@ -19,7 +19,7 @@ import jsonschema_rs
 import numpy as np
 
 import harness_path  # noqa: F401
-from harness.schema_judge import accepts, byte_compiler, random_text
+from harness.schema_judge import accepts, byte_compiler, finite_value, random_text
 from tidegate.grammar.mask_buffer import MaskWords
 from tidegate.grammar.matcher import GrammarCompiler
 from tidegate.grammar.refusal import GrammarRefusal
@@ -90,9 +90,10 @@ def judge_schema(judge: Judge, tally: Tally, schema: Any, tests: list[Any]) -> f
     validator = jsonschema_rs.validator_for(schema, validate_formats=True)
     for seed in range(judge.num_texts):
         text = random_text(judge.compiler, judge.words, grammar, seed)
-        if text is not None and "Infinity" not in json.dumps(json.loads(text)):
+        value = None if text is None else finite_value(text)
+        if text is not None and (value is not None or text == "null"):
             tally.texts += 1
-            tally.texts_kept += validator.is_valid(json.loads(text))
+            tally.texts_kept += validator.is_valid(value)
     return elapsed_s
 
 

@@ -175,6 +175,8 @@ class SchemaEbnf:
         span = (max(0, least - num_required), None if most is None else most - num_required)
         if further is None and span[0] > 0:
             return None
+        if span[0] > 1:
+            raise unsupported("a count of properties that are not listed: one of them could come twice")
         return self._members(members, further, span)
 
     def _further(self, case: dict[str, Any], names: list[str]) -> str | None:
