@@ -19,10 +19,11 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 from harness.benchmark_schemas import SAMPLE, BenchmarkSchema, enforced_schemas, judge
 from harness.event_stream import read_stream
-from harness.raw_http import request
+from harness.raw_http import RawClient
 from harness.server_thread import ServerThread
 
 CHAT = "/v1/chat/completions"
+_PATIENCE_S = 1800.0
 
 
 def write(server: ServerThread, one: BenchmarkSchema, *, is_stream: bool, max_tokens: int) -> tuple[str, str, str]:
@@ -35,7 +36,9 @@ def write(server: ServerThread, one: BenchmarkSchema, *, is_stream: bool, max_to
         "seed": 7,
         "stream": is_stream,
     }
-    answer = request(server.port, "POST", CHAT, body)
+    with RawClient(server.port, timeout_s=_PATIENCE_S) as client:
+        client.post(CHAT, body)
+        answer = client.read_answer()
     if answer.status != 200:
         return "", "", f"{answer.status} {answer.body[:200]!r}"
     if is_stream:
@@ -55,7 +58,10 @@ def main() -> int:
     schemas = enforced_schemas(arguments.schemas, arguments.bench)
     counts: Counter[str] = Counter()
     started_at = time.monotonic()
-    with ServerThread("llama", model__max_model_len=2048) as server, ThreadPoolExecutor(arguments.parallel) as pool:
+    with (
+        ServerThread("llama", model__max_model_len=2048, engine__threads=1) as server,
+        ThreadPoolExecutor(arguments.parallel) as pool,
+    ):
 
         def fill(number: int) -> str:
             one = schemas[number]

@@ -116,6 +116,36 @@ def test_every_layout_and_cut_feeds_each_token_once_and_every_row_finds_its_plac
         assert int(tokens.wanted[part].sum()) <= max_outputs
 
 
+@given(plans, st.integers(2, 7), st.integers(2, 4))
+def test_even_runs_are_even_in_every_part_and_fillers_stand_behind_their_sequence(
+    shape: tuple[list[int], int, list[tuple[int, bool, bool]]], max_tokens: int, max_outputs: int
+) -> None:
+    plan = make_plan(shape)
+    tokens, plain = lay_out(plan, by_sequence=True, even=True), lay_out(plan, by_sequence=True)
+    fillers = set(tokens.fillers)
+    assert [t for t in fed(tokens) if (t[0], t[1]) not in fillers] == fed(plain)
+    assert all(not wanted for s, p, _, wanted in fed(tokens) if (s, p) in fillers)
+    order = range(len(tokens.rows)) if tokens.row_order is None else tokens.row_order
+    assert [tokens.rows[i] for i in order] == rows_as_decoded(tokens)
+    for seq_id, position in fillers:
+        assert position == 1 + max(p for s, p, *_ in fed(plain) if s == seq_id)
+    parts = list(tokens.parts(max_tokens, max_outputs)) if len(tokens.token_ids) else []
+    assert [i for part in parts for i in range(part.start, part.stop)] == list(range(len(tokens.token_ids)))
+    for part in parts:
+        _, widths = np.unique(tokens.seq_ids[part], return_counts=True)
+        assert (widths % 2 == 0).all()
+        assert part.stop - part.start <= max_tokens
+        assert int(tokens.wanted[part].sum()) <= max_outputs
+
+
+def test_a_row_with_drafts_wants_logits_at_each_of_its_tokens() -> None:
+    tokens = lay_out(StepPlan(decode=[DecodeRow(1, 5, 10, [11, 12]), DecodeRow(0, 3, 7)]), by_sequence=True)
+    assert fed(tokens) == [(0, 3, 7, True), (1, 5, 10, True), (1, 6, 11, True), (1, 7, 12, True)]
+    assert tokens.rows == [(1, 5), (1, 6), (1, 7), (0, 3)]
+    assert tokens.row_order is not None
+    assert tokens.row_order.tolist() == [3, 0, 1, 2]
+
+
 @pytest.mark.parametrize("part", [slice(0, 9), slice(3, 6)])
 def test_the_c_struct_shows_what_was_filled_in(part: slice) -> None:
     tokens = lay_out(PLAN, by_sequence=True)

@@ -40,9 +40,10 @@ def make(**changes: Any) -> LlamaCppBackend:
     return LlamaCppBackend(LlamaCppOptions(model_path=model_path(), **chosen))
 
 
-@pytest.fixture(scope="module", params=LAYOUTS)
+@pytest.fixture(scope="module", params=(*LAYOUTS, "repeatable"))
 def backend(request: pytest.FixtureRequest) -> Iterator[LlamaCppBackend]:
-    made = make(kv_layout=request.param)
+    is_repeatable = request.param == "repeatable"
+    made = make(repeatable=True) if is_repeatable else make(kv_layout=request.param)
     yield made
     made.close()
 

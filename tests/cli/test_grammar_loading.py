@@ -12,6 +12,7 @@ from tidegate.cli.finding import Level
 from tidegate.cli.grammar_loading import GrammarUnusable, load_grammar, token_table
 from tidegate.cli.model_loading import LoadedModel, LoadError, engine_fault, load_model
 from tidegate.cli.ready_text import grammar_text
+from tidegate.cli.serve_command import run_serve
 from tidegate.cli.settings import GrammarSettings, Settings
 from tidegate.cli.settings_sources import resolve
 from tidegate.cli.wiring import engine_options
@@ -124,6 +125,14 @@ def settings(**given: Any) -> Settings:
 def test_a_model_is_not_loaded_without_what_is_required() -> None:
     with pytest.raises(LoadError, match=r"grammar backend nope cannot be used .* grammar\.required to false"):
         load_model(settings(grammar__backend="nope", grammar__required=True))
+
+
+def test_serve_ends_with_a_status_and_a_line_that_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    status = run_serve(settings(grammar__backend="none", grammar__required=True))
+    assert status == 2
+    line = capsys.readouterr().err
+    assert line.startswith("tidegate: The grammar backend none cannot be used for this model")
+    assert "Set grammar.backend to one that can, or grammar.required to false" in line
 
 
 INFO = ModelInfo(257, 4096, (256,), 8, 100, 16, "feed", "simulated")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tidegate.cli.check_machine import check_engine_options
 from tidegate.cli.model_loading import LoadedModel, load_model
 from tidegate.cli.ready_text import ready_text, starting_text
 from tidegate.cli.settings import EngineSettings, Settings
@@ -61,3 +62,21 @@ def test_both_addresses_are_told() -> None:
     first = starting_text(settings, loaded).splitlines()
     assert first[0] == "tidegate: starting the simulated engine"
     assert [line.split(" (")[0] for line in first[1:]] == ["tidegate: tool calls: none", "tidegate: reasoning: none"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "speculative", "said"),
+    [
+        ("simulated", "prompt_lookup", ", guessing up to 7 tokens ahead (prompt_lookup)"),
+        ("simulated", "off", ""),
+        ("scripted", "prompt_lookup", ""),
+    ],
+)
+def test_the_first_line_says_when_tokens_are_guessed(kind: Any, speculative: Any, said: str) -> None:
+    engine = EngineSettings(kind=kind, speculative=speculative, max_draft_tokens=7)
+    settings = Settings(engine=engine)
+    assert (
+        starting_text(settings, load_model(settings)).splitlines()[0] == f"tidegate: starting the {kind} engine{said}"
+    )
+    found = check_engine_options(settings, None)
+    assert found.found.endswith(said or "at once")

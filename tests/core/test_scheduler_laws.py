@@ -9,7 +9,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule
 
 from tidegate.backends.simulated import SimulatedBackend, SimulatedModel, SimulatedShape
 from tidegate.core.budget import StepLimits
-from tidegate.core.scheduler import ScheduledStep
+from tidegate.core.scheduled_step import ScheduledStep
 from tidegate.core.sequence import Sequence
 from tidegate.core.sequence_status import SequenceStatus
 from tidegate.inference.finish import EngineFinish
@@ -34,7 +34,14 @@ SHAPES = st.builds(
     can_share=st.booleans(),
     can_truncate=st.booleans(),
 )
-LIMITS = st.builds(StepLimits, max_prefill_tokens=st.integers(1, 20), max_scored_rows=st.integers(1, 20))
+LIMITS = st.builds(
+    StepLimits,
+    max_prefill_tokens=st.integers(1, 20),
+    max_scored_rows=st.integers(1, 20),
+    max_draft_tokens=st.integers(0, 5),
+)
+MODELS = st.sampled_from([SimulatedModel.HISTORY, SimulatedModel.REPEATING])
+"""Text of the second soon repeats, so that drafts are accepted."""
 
 
 @st.composite
@@ -54,17 +61,17 @@ def requests(draw: st.DrawFn) -> Callable[[str], InferenceRequest]:
 
 
 @cache
-def _alone(request: InferenceRequest) -> list[ChoiceRecord]:
-    """What a request gets in a large engine of its own, each choice prefilled by itself."""
+def _alone(request: InferenceRequest, model: SimulatedModel) -> list[ChoiceRecord]:
+    """What a request gets in a large engine of its own, each choice prefilled by itself, nothing guessed."""
     shape = SimulatedShape(vocab_size=VOCAB_SIZE, max_model_len=CONTEXT, can_share=False)
-    driver = CoreDriver(SimulatedBackend(SimulatedModel.HISTORY, shape), PlainChooser())
+    driver = CoreDriver(SimulatedBackend(model, shape), PlainChooser())
     driver.add(request)
     driver.run()
     return [driver.records[request.request_id, choice] for choice in range(request.num_choices)]
 
 
-def _assert_same_as_alone(driver: CoreDriver, request: InferenceRequest) -> None:
-    for choice, expected in enumerate(_alone(request)):
+def _assert_same_as_alone(driver: CoreDriver, request: InferenceRequest, model: SimulatedModel) -> None:
+    for choice, expected in enumerate(_alone(request, model)):
         record = driver.records[request.request_id, choice]
         if record.finish is EngineFinish.ABORTED:
             length = len(record.token_ids)
@@ -123,10 +130,11 @@ class SchedulerMachine(RuleBasedStateMachine):
 
     ids = Bundle("ids")
 
-    @initialize(shape=SHAPES, limits=LIMITS)
-    def start(self, shape: SimulatedShape, limits: StepLimits) -> None:
+    @initialize(shape=SHAPES, limits=LIMITS, model=MODELS)
+    def start(self, shape: SimulatedShape, limits: StepLimits, model: SimulatedModel) -> None:
         self.chooser = PlainChooser()
-        self.driver = CoreDriver(SimulatedBackend(SimulatedModel.HISTORY, shape), self.chooser, limits=limits)
+        self.model = model
+        self.driver = CoreDriver(SimulatedBackend(model, shape), self.chooser, limits=limits)
         _Watch(self.driver)
         self.requests: dict[str, InferenceRequest] = {}
 
@@ -171,7 +179,7 @@ class SchedulerMachine(RuleBasedStateMachine):
         assert not self.chooser.open_keys
         assert self.driver.backend._inner.cache.num_used_cells == 0  # type: ignore[attr-defined]
         for request in self.requests.values():
-            _assert_same_as_alone(self.driver, request)
+            _assert_same_as_alone(self.driver, request, self.model)
 
 
 SchedulerMachine.TestCase.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)
@@ -181,6 +189,7 @@ TestSchedulerMachine = SchedulerMachine.TestCase
 @given(
     shape=SHAPES,
     limits=LIMITS,
+    model=MODELS,
     makers=st.lists(requests(), min_size=1, max_size=5),
     steps_between=st.lists(st.integers(0, 3), min_size=5, max_size=5),
 )
@@ -188,10 +197,11 @@ TestSchedulerMachine = SchedulerMachine.TestCase
 def test_tokens_do_not_depend_on_pool_chunks_or_neighbours(
     shape: SimulatedShape,
     limits: StepLimits,
+    model: SimulatedModel,
     makers: list[Callable[[str], InferenceRequest]],
     steps_between: list[int],
 ) -> None:
-    driver = CoreDriver(SimulatedBackend(SimulatedModel.HISTORY, shape), PlainChooser(), limits=limits)
+    driver = CoreDriver(SimulatedBackend(model, shape), PlainChooser(), limits=limits)
     _Watch(driver)
     added = [make(f"r{index}") for index, make in enumerate(makers)]
     for request, num_steps in zip(added, steps_between, strict=False):
@@ -201,4 +211,4 @@ def test_tokens_do_not_depend_on_pool_chunks_or_neighbours(
     driver.run()
     driver.assert_at_rest()
     for request in added:
-        _assert_same_as_alone(driver, request)
+        _assert_same_as_alone(driver, request, model)

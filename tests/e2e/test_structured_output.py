@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
@@ -22,12 +23,18 @@ PERSON: dict[str, Any] = {
     "required": ["kind", "lives", "tags"],
     "additionalProperties": False,
 }
+CASES = Path(__file__).parents[1] / "data/cases/cases.jsonl"
+SCHEMA_CASES = [
+    case
+    for case in map(json.loads, CASES.read_text("utf-8").splitlines())
+    if case["kind"] == "schema" and "schema" in case["input"]
+]
 PLAYED = {"x_script": {"pieces": ["7b7d"], "finish": "eos"}}
 
 
 @pytest.fixture(scope="module")
 def scripted() -> Iterator[ServerThread]:
-    with ServerThread("scripted") as running:
+    with ServerThread("scripted", limits__grammar_compile_ms=30_000) as running:  # whatever else this machine does
         yield running
 
 
@@ -144,6 +151,14 @@ def test_a_message_about_a_long_pattern_repeats_little_of_it(scripted: ServerThr
 def test_a_script_is_played_under_a_constraint_that_can_be_enforced(scripted: ServerThread) -> None:
     for members in (named(PERSON), {"structured_outputs": {"choice": ["a"]}}):
         assert texts_of(scripted, CHAT, **members, **PLAYED) == [("{}", "stop", None)]
+
+
+@pytest.mark.parametrize("case", SCHEMA_CASES, ids=lambda case: case["id"])
+def test_a_schema_case_is_answered_as_it_says(scripted: ServerThread, case: dict[str, Any]) -> None:
+    schema, expected = case["input"]["schema"], case["expect"]
+    answer = ask(scripted, **named(schema), **PLAYED)
+    assert answer.status == (200 if expected["compiles"] else 400), answer.body
+    assert expected["compiles"] or answer.json()["error"]["param"].startswith("response_format")
 
 
 KINDS: dict[str, tuple[dict[str, Any], str]] = {

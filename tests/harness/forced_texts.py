@@ -89,3 +89,4 @@ TWO_CALLS = {
         "<|constrain|>json<|message|>{}<|call|>"
     ),
 }
+TWO_CALLS["apriel"] = TWO_CALLS["jamba"].replace("[\n    ", "[").replace(",\n    ", ", ").replace("\n]", "]")

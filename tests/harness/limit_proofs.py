@@ -4,6 +4,25 @@ A bound that holds no state, or that callers do not reach, stands in REASONS ins
 """
 
 PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
+    "serving/test_grammar_check.py": {
+        "a_compilation_beyond_its_limit_is_refused_while_it_runs_and_afterwards": (
+            "cli/settings.py LimitSettings.grammar_compile_ms",
+        ),
+        "compilations_that_ignore_their_limit_cannot_exhaust_the_threads_in_silence": (
+            "cli/settings.py GrammarSettings.compile_threads",
+        ),
+        "no_more_sources_wait_than_the_bound_allows": ("serving/grammar_check.py MAX_WAITING",),
+        "many_sources_leave_no_more_verdicts_than_the_cache_holds": (
+            "cli/settings.py GrammarSettings.cache_entries",
+            "cli/settings.py GrammarSettings.cache_bytes",
+        ),
+    },
+    "serving_rules/test_constraint_rules.py": {
+        "sizes_are_bounded_and_may_be_lowered": (
+            "cli/settings.py LimitSettings.schema_bytes",
+            "cli/settings.py LimitSettings.schema_depth",
+        ),
+    },
     "grammar/test_hostile_grammars.py": {
         "deep_schemas_are_refused_by_their_limit": (
             "grammar/json_text.py MAX_SCHEMA_BYTES",
@@ -202,6 +221,23 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
         "a_prompt_longer_than_a_step_enters_in_slices": ("cli/settings.py STEP_TOKENS_CPU",),
         "prompt_logprobs_come_once_for_each_token_the_first_without_one": (
             "core/budget.py StepLimits.max_scored_rows",
+        ),
+    },
+    "core_speculative/test_drafts_in_steps.py": {
+        "a_quoted_text_takes_few_steps": ("cli/settings.py EngineSettings.max_draft_tokens",),
+    },
+    "core_speculative/test_prompt_lookup.py": {
+        "nothing_is_guessed_before_the_prompt_is_read_which_takes_parts": (
+            "core/speculative/prompt_lookup.py READ_AHEAD",
+        ),
+        "the_longest_recent_match_is_continued_after_every_token": (
+            "core/speculative/prompt_lookup.py NUM_PLACES",
+            "core/speculative/prompt_lookup.py LONGEST_MATCH",
+        ),
+    },
+    "core_speculative/test_pace.py": {
+        "a_sequence_whose_guesses_fail_rests_longer_each_time_and_is_tried_again": (
+            "core/speculative/pace.py LONGEST_REST",
         ),
     },
     "backends_llama/test_weights.py": {

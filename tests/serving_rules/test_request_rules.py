@@ -295,7 +295,6 @@ UNSERVED: list[tuple[str, dict[str, Any], str]] = [
     ("chat", {"audio": {"voice": "v", "format": "wav"}}, "audio"),
     ("chat", {"service_tier": "flex"}, "service_tier"),
     ("chat", {"service_tier": "priority"}, "service_tier"),
-    ("chat", {"reasoning_effort": "low"}, "reasoning_effort"),
     ("chat", {"prompt_logprobs": 0, "stream": True}, "prompt_logprobs"),
     ("chat", {"stream": True, "stream_options": {"include_obfuscation": True}}, "stream_options.include_obfuscation"),
     ("completion", {"suffix": "end"}, "suffix"),

@@ -94,8 +94,8 @@ class ScriptedBackend:
             raise BackendError(f"{plan.num_tokens} tokens in a step of at most {self._caps.max_step_tokens}")
         rows: list[tuple[int, int]] = []
         for row in plan.decode:
-            self._extend(row.seq_id, row.position, 1)
-            rows.append((row.seq_id, row.position))
+            self._extend(row.seq_id, row.position, row.num_tokens)
+            rows += [(row.seq_id, row.position + index) for index in range(row.num_tokens)]
         for part in plan.prefill:
             end = part.start + len(part.token_ids)
             self._extend(part.seq_id, part.start, len(part.token_ids))

@@ -6,6 +6,7 @@ carry out: so it checks the scheduler. Models:
 - `successor`: after byte i comes byte i + 1, after 255 comes 0, after a special token comes 0.
 - `hash`: logits are a pseudo-random function of the last four tokens.
 - `history`: the same of all tokens; any wrong token, however early, changes every result.
+- `repeating`: as good as a function of the last token, so that greedy text soon repeats, with a little of `history`.
 """
 
 import hashlib
@@ -36,11 +37,12 @@ class SimulatedModel(StrEnum):
     SUCCESSOR = "successor"
     HASH = "hash"
     HISTORY = "history"
+    REPEATING = "repeating"
 
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """What a step costs: prefill(n) = base + n x token, a decode of any number of rows = one step.
+    """What a step costs: prefill(n) = base + n x token, a decode of any number of rows, drafts included = one step.
 
     `kv_token_bytes` is the declared size of one token's keys and values.
     """
@@ -52,7 +54,7 @@ class CostModel:
 
     def price_s(self, plan: StepPlan) -> float:
         """Returns the seconds that a step takes; moves are free."""
-        num_prefill = plan.num_tokens - len(plan.decode)
+        num_prefill = plan.num_tokens - plan.num_decode_tokens
         prefill_s = self.prefill_base_s + num_prefill * self.prefill_token_s if num_prefill else 0.0
         return prefill_s + (self.decode_step_s if plan.decode else 0.0)
 
@@ -130,8 +132,8 @@ class SimulatedBackend:
             self.cache.apply(move)
         rows: list[tuple[int, int]] = []
         for row in plan.decode:
-            self.cache.write(row.seq_id, row.position, [row.token_id])
-            rows.append((row.seq_id, row.position))
+            self.cache.write(row.seq_id, row.position, [row.token_id, *row.draft_ids])
+            rows += [(row.seq_id, row.position + index) for index in range(row.num_tokens)]
         for part in plan.prefill:
             self.cache.write(part.seq_id, part.start, part.token_ids)
             end = part.start + len(part.token_ids)
@@ -160,7 +162,7 @@ class SimulatedBackend:
             raise BackendError(f"{plan.num_tokens} tokens in a step of at most {self._shape.max_step_tokens}")
         if any(not len(part.token_ids) for part in plan.prefill):
             raise BackendError("a prefill slice is empty")
-        token_ids = [row.token_id for row in plan.decode]
+        token_ids = [token_id for row in plan.decode for token_id in (row.token_id, *row.draft_ids)]
         token_ids += [token_id for part in plan.prefill for token_id in part.token_ids]
         if token_ids and not 0 <= min(token_ids) <= max(token_ids) < self._shape.vocab_size:
             raise BackendError(f"a token id lies outside the vocabulary of {self._shape.vocab_size}")
@@ -172,15 +174,21 @@ class SimulatedBackend:
                 token_id = self.cache.tokens_of(seq_id)[position]
                 values[index, (token_id + 1) % 256 if token_id < 256 else 0] = SUCCESSOR_LOGIT
             return values
-        states = np.array([self._state(seq_id, position) for seq_id, position in rows], dtype=np.uint64)
+        if self._model is SimulatedModel.REPEATING:
+            return self._noise(rows, 1, 12.0) + self._noise(rows, None, 0.25)
+        return self._noise(rows, _WINDOW if self._model is SimulatedModel.HASH else None, 12.0)
+
+    def _noise(self, rows: list[tuple[int, int]], window: int | None, width: float) -> Float32Array:
+        """Returns numbers from -width / 2 to width / 2 that depend on the last `window` tokens, None for all."""
+        states = np.array([self._state(seq_id, position, window) for seq_id, position in rows], dtype=np.uint64)
         bits = _mixed(states[:, None] ^ self._salts[None, :])
         unit = (bits >> np.uint64(40)).astype(np.float32) / np.float32(1 << 24)
-        scaled: Float32Array = unit * np.float32(12.0) - np.float32(6.0)
+        scaled: Float32Array = unit * np.float32(width) - np.float32(width / 2)
         return scaled
 
-    def _state(self, seq_id: int, position: int) -> int:
+    def _state(self, seq_id: int, position: int, window: int | None) -> int:
         tokens = self.cache.tokens_of(seq_id)
-        first = max(0, position + 1 - _WINDOW) if self._model is SimulatedModel.HASH else 0
+        first = 0 if window is None else max(0, position + 1 - window)
         digest = hashlib.blake2b(np.array(tokens[first : position + 1], dtype="<u4").tobytes(), digest_size=8).digest()
         return int.from_bytes(digest, "little") & _MASK
 

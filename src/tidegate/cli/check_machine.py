@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tidegate.cli.finding import Finding, megabytes, ok, problem, warning
 from tidegate.cli.settings import Settings
+from tidegate.cli.speculation_text import speculation_text
 
 _LEAST_TEMP_BYTES = 16 * 1024 * 1024
 _MAX_SOCKET_PATH_BYTES = 100
@@ -66,5 +67,7 @@ def check_folder(facts: FolderFacts) -> Finding:
 def check_engine_options(settings: Settings, refusal: str | None) -> Finding:
     """Whether the engine would take the settings. `refusal` is what it would say."""
     if refusal is None:
-        return ok("settings", f"engine {settings.engine.kind}, {settings.engine.max_sequences} sequences at once")
+        parts = [f"engine {settings.engine.kind}", f"{settings.engine.max_sequences} sequences at once"]
+        parts += [part for part in (speculation_text(settings),) if part]
+        return ok("settings", ", ".join(parts))
     return problem("settings", refusal, "change it in tidegate.toml; `tidegate config` shows where each value is from")

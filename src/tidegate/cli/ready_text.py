@@ -4,16 +4,19 @@ import json
 
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.settings import Settings
+from tidegate.cli.speculation_text import speculation_text
 from tidegate.serving.output_formats import OutputFormats
 
 
 def starting_text(settings: Settings, loaded: LoadedModel) -> str:
     """Returns what is starting, and one line each for the formats of its tool calls and its reasoning."""
+    guesses = speculation_text(settings)
+    extra = f", {guesses}" if guesses else ""
     if loaded.source is None:
-        what = f"tidegate: starting the {settings.engine.kind} engine"
+        what = f"tidegate: starting the {settings.engine.kind} engine{extra}"
     else:
         size_mb = loaded.source.path.stat().st_size / 1e6
-        what = f"tidegate: loading {loaded.served.name} ({size_mb:.0f} MB, {loaded.source.origin})"
+        what = f"tidegate: loading {loaded.served.name} ({size_mb:.0f} MB, {loaded.source.origin}){extra}"
     formats = describe_formats(loaded.served.formats)
     return "\n".join((what, *(f"tidegate: {subject}: {words}" for subject, words in formats.items())))
 

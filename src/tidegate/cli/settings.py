@@ -140,6 +140,9 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Literal["off", "prompt_lookup"], _text("guess tokens ahead from the prompt and the text so far; same output")
     ] = "off"
     max_draft_tokens: Annotated[int, _number("tokens guessed for one sequence in a step", ge=1, le=64)] = 5
+    repeatable: Annotated[
+        bool, _text("same bits whatever shares the batch; slower, CPU only, kv_layout per sequence")
+    ] = False
     simulated_model: Annotated[Literal["successor", "hash"], _text("what the simulated engine computes")] = "successor"
     simulated_cost: Annotated[bool, _text("whether the simulated engine takes the declared time")] = False
 

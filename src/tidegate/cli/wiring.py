@@ -107,6 +107,7 @@ def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
         grammar_cache_bytes=settings.grammar.cache_bytes,
         speculative=engine.speculative,
         max_draft_tokens=engine.max_draft_tokens,
+        repeatable=engine.repeatable,
     )
 
 

@@ -27,6 +27,8 @@ class BackendCaps:
     logit_tolerance: float
     weights_digest: str
     build: str
+    max_pass_rows: int | None = None
+    """Rows of logits that one forward pass returns; a step that wants more takes several. None: as many as tokens."""
 
 
 @dataclass(slots=True)
@@ -34,7 +36,7 @@ class StepLogits:
     """Logits of one step, borrowed: valid until the next `execute`.
 
     `values[i]` belongs to `rows[i]`, a pair (sequence id, position of the token that was fed). Rows stand in the
-    order of the plan: decode rows first, then prefill slices, each slice's wanted positions in order.
+    order of the plan: decode rows first, each with its drafts, then prefill slices, each slice's wanted positions.
     """
 
     rows: list[tuple[int, int]]

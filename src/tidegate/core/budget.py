@@ -1,4 +1,4 @@
-"""What one step may hold, and how prefills share it. A budget lives for one step."""
+"""What one step may hold, and how prefills and drafts share it. A budget lives for one step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,10 +10,12 @@ class StepLimits:
 
     `max_prefill_tokens` bounds the prefill of a step that also carries decode rows, so that a long prompt does not
     stall running streams. `max_scored_rows` bounds the prompt positions whose logits one step keeps.
+    `max_draft_tokens` bounds the tokens guessed for one sequence in a step; 0 for no speculation.
     """
 
     max_prefill_tokens: int = 256
     max_scored_rows: int = 128
+    max_draft_tokens: int = 0
 
 
 @dataclass(slots=True)
@@ -50,4 +52,19 @@ def share_tokens(wanted: Sequence[int], num_tokens: int) -> list[int]:
         shares.append(share)
         left -= share
     shares[0] += min(wanted[0] - first, left)
+    return shares
+
+
+def share_evenly(wanted: Sequence[int], num_tokens: int) -> list[int]:
+    """Shares `num_tokens` so that nobody gets less than another who got more than one above; the first get the rest."""
+    shares = [0] * len(wanted)
+    left = num_tokens
+    hungry = [index for index, want in enumerate(wanted) if want > 0]
+    while left > 0 and hungry:
+        portion = max(1, left // len(hungry))
+        for index in hungry:
+            share = min(portion, wanted[index] - shares[index], left)
+            shares[index] += share
+            left -= share
+        hungry = [index for index in hungry if shares[index] < wanted[index]]
     return shares

@@ -15,7 +15,8 @@ from tidegate.inference.request import InferenceRequest
 class ChooseRow:
     """A sequence that is due a token. `row` indexes `StepLogits.values`; `num_generated` counts tokens before it.
 
-    `draft_ids` were guessed and fed behind the newest token: row `row + i` follows the first i of them.
+    `draft_ids` are guesses of this token and of those behind it: row `row + i` was computed as if the first `i` of
+    them were right.
     """
 
     key: int
@@ -51,7 +52,12 @@ class Chooser(Protocol):
         ...
 
     def choose(self, rows: Sequence[ChooseRow], logits: StepLogits) -> list[Chosen]:
-        """Returns one `Chosen` for each row. Never raises for one row's sake: that row gets `finish` FAILED."""
+        """Returns one `Chosen` for each row. Never raises for one row's sake: that row gets `finish` FAILED.
+
+        A row with drafts gets a token from each of its rows of logits in turn, up to and including the first that is
+        not the draft of its place. Each is chosen as if it were due alone: drafts change the number of tokens of a
+        step and nothing else. What was chosen and then not kept shows in `num_generated` of the next call.
+        """
         ...
 
     def score_prompt(

@@ -98,6 +98,20 @@ class GrammarRows:
             for row, num_legal in zip(filled, self._compiler.fill(entries), strict=True):
                 row.num_legal = row.num_free + num_legal
 
+    def legal_drafts(self, key: int, num_generated: int, draft_ids: Sequence[int]) -> int:
+        """Returns how many of these guesses a sequence's grammar allows; all, where it has none."""
+        row = self._rows.get(key)
+        if row is None:
+            return len(draft_ids)
+        constraint = row.constraint
+        constraint.rewind(num_generated)
+        begin = constraint.num_free(draft_ids)
+        num_free = constraint.first_end(draft_ids[:begin])
+        if begin is None or num_free < begin:
+            return num_free
+        machine = constraint.machine
+        return max(0, begin - 1) if machine is None else begin + machine.legal_prefix(draft_ids[begin:])
+
     def fault(self, key: int) -> str | None:
         """Why a constrained sequence must fail, or None."""
         return self._rows[key].constraint.fault

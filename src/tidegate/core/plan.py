@@ -1,5 +1,6 @@
-"""What one step does: slices to prefill, rows to decode, memory to move."""
+"""What one step does: slices to prefill, rows to decode with their drafts, memory to move."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 
@@ -46,11 +47,16 @@ class PrefillSlice:
 
 @dataclass(frozen=True, slots=True)
 class DecodeRow:
-    """One sequence's newest token, at `position`; logits are wanted for it."""
+    """One sequence's newest token, at `position`, and the tokens guessed to follow it; logits are wanted for each."""
 
     seq_id: int
     position: int
     token_id: int
+    draft_ids: Sequence[int] = ()
+
+    @property
+    def num_tokens(self) -> int:
+        return 1 + len(self.draft_ids)
 
 
 @dataclass(slots=True)
@@ -63,4 +69,9 @@ class StepPlan:
 
     @property
     def num_tokens(self) -> int:
-        return len(self.decode) + sum(len(part.token_ids) for part in self.prefill)
+        return self.num_decode_tokens + sum(len(part.token_ids) for part in self.prefill)
+
+    @property
+    def num_decode_tokens(self) -> int:
+        """Tokens of decode rows, their drafts included."""
+        return sum(row.num_tokens for row in self.decode)

@@ -6,7 +6,8 @@ Decides, in this order:
    moves, and a sequence alone always fits.
 2. Waiting sequences are admitted, strictly in order: nothing passes one that lacks blocks or a row. Held sequences are
    preempted for it. One block for each running sequence stays free, or the newcomer would be preempted at once.
-3. Decode rows come first, then sequences with several new tokens, then prefills, which share what is left.
+3. Decode rows come first, then sequences with several new tokens, then prefills, which share what is left. Drafts get
+   what nobody else wants (`core/speculative/drafter.py`); those that are not accepted leave the cache again.
 4. When the prompt of a request with several choices is in the cache, its other choices share it, and all of them draw
    from the same row of logits. Those that find no row wait, and later share the prompt of a sibling that still runs.
 
@@ -17,7 +18,7 @@ Does not know text, sockets, clocks, or what a forward pass is.
 Known weakness: a very long first prompt still takes half of every step from the prompts behind it.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence as Rows
 
 from tidegate.core.backend import BackendCaps
 from tidegate.core.budget import StepBudget, StepLimits, share_tokens
@@ -25,46 +26,23 @@ from tidegate.core.chooser import Chooser, ChooseRow, Chosen
 from tidegate.core.kv.block_pool import BlockCounts
 from tidegate.core.kv.manager import KvManager
 from tidegate.core.outbox import Outbox
-from tidegate.core.plan import DecodeRow, PrefillSlice, StepPlan
+from tidegate.core.plan import DecodeRow, PrefillSlice
 from tidegate.core.roster import Roster
+from tidegate.core.scheduled_step import ScheduledStep, ScoreRows
 from tidegate.core.sequence import LiveRequest, Sequence
 from tidegate.core.sequence_status import SequenceEvent, SequenceStatus
+from tidegate.core.speculative.draft_filter import DraftFilter
+from tidegate.core.speculative.drafter import Drafter, Wish
 from tidegate.core.stop_check import StopCheck
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.output import TokenDelta, TokenLogprob
 from tidegate.inference.request import InferenceRequest
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreRows:
-    """Prompt positions to score: token `i` by the logits of row `first_row + i`."""
-
-    sequence: Sequence
-    first_row: int
-    token_ids: list[int]
-
-
-@dataclass(slots=True)
-class ScheduledStep:
-    """A plan, and what its logits are for. `due` stands beside `rows`; `spent` end once the plan is carried out."""
-
-    plan: StepPlan = field(default_factory=StepPlan)
-    rows: list[ChooseRow] = field(default_factory=list)
-    due: list[Sequence] = field(default_factory=list)
-    scores: list[ScoreRows] = field(default_factory=list)
-    prefilled: list[Sequence] = field(default_factory=list)
-    spent: list[Sequence] = field(default_factory=list)
-    num_logit_rows: int = 0
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.plan.moves or self.plan.decode or self.plan.prefill)
-
-
 class Scheduler:
     """Owns the live sequences, their memory, and the outputs that wait to be taken."""
 
-    def __init__(self, caps: BackendCaps, chooser: Chooser, limits: StepLimits) -> None:
+    def __init__(self, caps: BackendCaps, chooser: Chooser, limits: StepLimits, draft_filter: DraftFilter) -> None:
         if caps.max_step_tokens < caps.max_sequences:
             raise ValueError(
                 f"max_step_tokens is {caps.max_step_tokens}, less than max_sequences ({caps.max_sequences}): "
@@ -79,6 +57,9 @@ class Scheduler:
         self._kv = KvManager(
             num_blocks=caps.num_blocks, block_tokens=caps.block_tokens, max_sequences=caps.max_sequences
         )
+        self.drafter: Drafter | None = None
+        if limits.max_draft_tokens and caps.can_truncate:
+            self.drafter = Drafter(limits.max_draft_tokens, self._kv, draft_filter)
         self._outbox = Outbox()
         self._chooser = chooser
         self.roster = Roster(self._kv, chooser)
@@ -148,8 +129,8 @@ class Scheduler:
             sequence.apply(SequenceEvent.PREFILL)
         for score, entries in zip(step.scores, scores, strict=True):
             self._give_scores(score.sequence, entries)
-        for sequence, choice in zip(step.due, chosen, strict=True):
-            self._take_tokens(sequence, choice, now)
+        for sequence, row, choice in zip(step.due, step.rows, chosen, strict=True):
+            self._take_tokens(sequence, row.draft_ids, choice, now)
         for sequence in step.spent:
             self._end(sequence, EngineFinish.LENGTH)
         self._await_grammars()
@@ -236,14 +217,26 @@ class Scheduler:
         budget = StepBudget(self._caps.max_sequences, self._caps.max_step_tokens, self._limits.max_scored_rows)
         due = [sequence for sequence in self.roster.active if sequence.is_due(now)]
         running = [sequence for sequence in due if sequence.status is SequenceStatus.RUNNING]
+        single = [sequence for sequence in running if sequence.num_pending == 1]
+        for _ in single:
+            budget.take(1)
+        slices = self._share_slices(budget, due, running)
+        drafts = self._draft(budget, single, len(running)) if self.drafter is not None else {}
+        for sequence in single:
+            self._feed_row(step, sequence, drafts.get(sequence.key, []))
+        for sequence, num_tokens in slices:
+            self._feed_slice(step, sequence, num_tokens)
+
+    def _share_slices(
+        self, budget: StepBudget, due: list[Sequence], running: list[Sequence]
+    ) -> list[tuple[Sequence, int]]:
+        """Returns who feeds several tokens, and how many; takes them from the budget."""
+        slices: list[tuple[Sequence, int]] = []
         several = [sequence for sequence in running if sequence.num_pending > 1]
-        for sequence in running:
-            if sequence.num_pending == 1:
-                self._feed_row(step, sequence)
-                budget.take(1)
         for index, sequence in enumerate(several):
             num_behind = len(several) - index - 1
-            self._feed_slice(step, budget, sequence, min(self._num_feedable(sequence), budget.num_tokens - num_behind))
+            slices.append((sequence, min(self._num_feedable(sequence), budget.num_tokens - num_behind)))
+            budget.take(slices[-1][1])
         num_tokens = min(budget.num_tokens, self._limits.max_prefill_tokens) if running else budget.num_tokens
         prefilling = [sequence for sequence in due if sequence.status is SequenceStatus.PREFILLING]
         shares = share_tokens([self._num_feedable(sequence) for sequence in prefilling], num_tokens)
@@ -251,23 +244,35 @@ class Scheduler:
             if sequence.is_scoring:
                 share = min(share, budget.num_scored_rows)
             if share:
-                self._feed_slice(step, budget, sequence, share)
+                slices.append((sequence, share))
+                budget.take(share, num_scored_rows=share if _is_scoring(sequence, share) else 0)
+        return slices
 
-    def _feed_row(self, step: ScheduledStep, sequence: Sequence) -> None:
+    def _draft(self, budget: StepBudget, single: list[Sequence], num_running: int) -> dict[int, list[int]]:
+        """Returns draft tokens by key, out of what the planned step leaves of tokens, rows of logits and blocks."""
+        assert self.drafter is not None
+        num_tokens = budget.num_tokens
+        if self._caps.max_pass_rows is not None:
+            num_rows = self._caps.max_sequences - budget.num_rows
+            num_scored = self._limits.max_scored_rows - budget.num_scored_rows
+            num_tokens = min(num_tokens, self._caps.max_pass_rows - num_rows - num_scored)
+        wishes = [Wish(s, self._max_generated(s) - len(s.generated) - 1) for s in single]
+        return self.drafter.draft(wishes, num_tokens, num_running)
+
+    def _feed_row(self, step: ScheduledStep, sequence: Sequence, draft_ids: list[int]) -> None:
         position = sequence.num_computed
-        token_id = sequence.token_at(position)
-        step.plan.decode.append(DecodeRow(_id_of(sequence), position, token_id))
-        sequence.num_computed += 1
+        row = DecodeRow(_id_of(sequence), position, sequence.token_at(position), draft_ids)
+        step.plan.decode.append(row)
+        sequence.num_computed += row.num_tokens
         self.num_decode_tokens += 1
-        self._expect(step, sequence, step.num_logit_rows)
-        step.num_logit_rows += 1
+        self._expect(step, sequence, step.num_logit_rows, draft_ids)
+        step.num_logit_rows += row.num_tokens
 
-    def _feed_slice(self, step: ScheduledStep, budget: StepBudget, sequence: Sequence, num_tokens: int) -> None:
+    def _feed_slice(self, step: ScheduledStep, sequence: Sequence, num_tokens: int) -> None:
         start, end = sequence.num_computed, sequence.num_computed + num_tokens
         is_last = end == sequence.num_tokens
-        is_scoring = sequence.is_scoring and end >= sequence.live.num_scored
+        is_scoring = _is_scoring(sequence, num_tokens)
         is_spent = is_last and self._max_generated(sequence) == 0
-        budget.take(num_tokens, num_scored_rows=num_tokens if is_scoring else 0)
         wants_last = is_last and not is_spent
         token_ids = sequence.tokens_between(start, end)
         step.plan.prefill.append(PrefillSlice(_id_of(sequence), start, token_ids, wants_last, is_scoring))
@@ -284,8 +289,8 @@ class Scheduler:
         elif is_last:
             self._expect(step, sequence, step.num_logit_rows - 1)
 
-    def _expect(self, step: ScheduledStep, sequence: Sequence, row: int) -> None:
-        step.rows.append(ChooseRow(sequence.key, row, len(sequence.generated)))
+    def _expect(self, step: ScheduledStep, sequence: Sequence, row: int, draft_ids: Rows[int] = ()) -> None:
+        step.rows.append(ChooseRow(sequence.key, row, len(sequence.generated), draft_ids))
         step.due.append(sequence)
 
     def _expect_scores(self, step: ScheduledStep, sequence: Sequence, *, start: int, end: int, first_row: int) -> None:
@@ -322,7 +327,7 @@ class Scheduler:
         sequence.live.num_scored += len(entries)
         self._outbox.add_prompt_logprobs(sequence, entries)
 
-    def _take_tokens(self, sequence: Sequence, chosen: Chosen, now: float) -> None:
+    def _take_tokens(self, sequence: Sequence, draft_ids: Rows[int], chosen: Chosen, now: float) -> None:
         verdict = self._stop_check.judge(
             sequence.live.request.stop,
             chosen.token_ids,
@@ -335,6 +340,7 @@ class Scheduler:
             self.num_output_tokens += len(token_ids)
             logprobs = None if chosen.logprobs is None else chosen.logprobs[: verdict.num_kept]
             self._outbox.add_tokens(sequence, token_ids, logprobs)
+        num_accepted = self._settle_drafts(sequence, draft_ids, token_ids) if draft_ids else 0
         is_complete = chosen.finish is EngineFinish.GRAMMAR_COMPLETE and verdict.num_kept == len(chosen.token_ids)
         if verdict.finish is EngineFinish.LENGTH and is_complete:
             # Nothing could have followed, so nothing was cut off.
@@ -345,13 +351,27 @@ class Scheduler:
             self._end(sequence, chosen.finish, error=chosen.error)
         else:
             sequence.not_before = now + chosen.resume_after_s
-            if not token_ids:
-                self._rewind(sequence)
+            self._rewind(sequence, len(draft_ids) - num_accepted + (not token_ids))
 
-    def _rewind(self, sequence: Sequence) -> None:
-        """Takes back the last token of a sequence that chose nothing, so that its logits can be had again."""
+    def _settle_drafts(self, sequence: Sequence, draft_ids: Rows[int], token_ids: list[int]) -> int:
+        """Returns how many drafts are in the text now, not counting its last token: that one is fed again."""
+        assert self.drafter is not None
+        num_right = 0
+        for draft_id, token_id in zip(draft_ids, token_ids, strict=False):
+            if draft_id != token_id:
+                break
+            num_right += 1
+        self.drafter.note(sequence, len(draft_ids), num_right)
+        return min(num_right, max(0, len(token_ids) - 1))
+
+    def _rewind(self, sequence: Sequence, num_tokens: int) -> None:
+        """Takes the last tokens out of the cache: drafts that were wrong, and the token of a sequence that chose
+        nothing, so that its logits can be had again.
+        """
+        if not num_tokens:
+            return
         if self._caps.can_truncate:
-            sequence.num_computed -= 1
+            sequence.num_computed -= num_tokens
             self._kv.truncate(sequence.key, sequence.num_computed)
         else:
             self.roster.preempt(sequence)
@@ -364,6 +384,11 @@ class Scheduler:
 
     def _max_generated(self, sequence: Sequence) -> int:
         return self._stop_check.max_generated(sequence.live.request.stop, num_prompt=sequence.num_prompt)
+
+
+def _is_scoring(sequence: Sequence, num_tokens: int) -> bool:
+    """Whether the next `num_tokens` of a prefill owe prompt logprobs."""
+    return sequence.is_scoring and sequence.num_computed + num_tokens >= sequence.live.num_scored
 
 
 def _id_of(sequence: Sequence) -> int:

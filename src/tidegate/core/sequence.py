@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 from tidegate.core.grammar_desk import GrammarOrder
 from tidegate.core.sequence_status import TRANSITIONS, SequenceEvent, SequenceStatus, next_status
+from tidegate.core.speculative.prompt_lookup import PromptNgrams
+from tidegate.core.speculative.state import Speculation
 from tidegate.inference.request import InferenceRequest
 
 Order = tuple[int, int, int]
@@ -23,6 +25,7 @@ class LiveRequest:
         "grammar",
         "is_admitted",
         "is_announced",
+        "ngrams",
         "num_scored",
         "num_unfinished",
         "prompt",
@@ -56,6 +59,7 @@ class LiveRequest:
         self.num_scored = 0
         self.is_announced = False
         self.is_admitted = False
+        self.ngrams: PromptNgrams | None = None
 
     @property
     def needs_prompt_scores(self) -> bool:
@@ -68,7 +72,7 @@ class Sequence:
     """One choice. `key` is never used twice; `seq_id`, from a fixed supply, is there while it has memory.
 
     Positions `0 .. num_computed` are in the cache or in the step under way. `not_before` is the instant until which
-    the scheduler leaves it alone.
+    the scheduler leaves it alone. `speculation` is there once drafts were thought of.
     """
 
     key: int
@@ -82,6 +86,7 @@ class Sequence:
     is_reader_behind: bool = False
     awaits_grammar: bool = False
     is_started: bool = False
+    speculation: Speculation | None = None
     order: Order = field(init=False)
 
     def __post_init__(self) -> None:

@@ -13,6 +13,7 @@ from tidegate.core.intake import refusal_of
 from tidegate.core.plan import StepPlan
 from tidegate.core.scheduler import Scheduler
 from tidegate.core.sequence import LiveRequest
+from tidegate.core.speculative.draft_filter import AnyDraft, DraftFilter
 from tidegate.engine.gauges import EngineGauges
 from tidegate.engine.messages import AbortRequest, AddRequest, FlushCache, HoldRequest
 from tidegate.inference.finish import EngineFinish
@@ -31,8 +32,10 @@ class EngineCore:
         limits: StepLimits | None = None,
         *,
         grammars: GrammarDesk | None = None,
+        draft_filter: DraftFilter | None = None,
     ) -> None:
-        """`grammars`: where requests' grammars are ordered; None when this engine enforces none.
+        """`grammars`: where requests' grammars are ordered; None when this engine enforces none. `draft_filter` says
+        which guesses are worth their work; None: all.
 
         Raises ValueError when a step of the backend cannot hold one token of each sequence.
         """
@@ -40,7 +43,12 @@ class EngineCore:
         self._chooser = chooser
         self._grammars = grammars
         self._caps = backend.caps
-        self._scheduler = Scheduler(self._caps, chooser, limits if limits is not None else StepLimits())
+        self._scheduler = Scheduler(
+            self._caps,
+            chooser,
+            limits if limits is not None else StepLimits(),
+            draft_filter if draft_filter is not None else AnyDraft(),
+        )
         self._next_key = 0
         self._num_arrivals = 0
         self._num_steps = 0
@@ -108,6 +116,7 @@ class EngineCore:
     def statistics(self) -> EngineGauges:
         """Returns the accounts after the last step. `step_s` is the caller's to measure."""
         roster, blocks = self._scheduler.roster, self._scheduler.statistics()
+        drafter = self._scheduler.drafter
         grammars = self._grammars.counts() if self._grammars is not None else GrammarCounts()
         num_held_active = sum(sequence.is_held for sequence in roster.active)
         return EngineGauges(
@@ -132,6 +141,9 @@ class EngineCore:
             grammar_compile_s=grammars.compile_s,
             num_grammar_masks=grammars.num_masks,
             grammar_mask_s=grammars.mask_s,
+            num_drafts=0 if drafter is None else drafter.num_drafts,
+            num_draft_tokens=0 if drafter is None else drafter.num_draft_tokens,
+            num_accepted_tokens=0 if drafter is None else drafter.num_accepted_tokens,
         )
 
     def check_integrity(self) -> None:

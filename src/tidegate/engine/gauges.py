@@ -44,6 +44,11 @@ class EngineGauges(msgspec.Struct, frozen=True, array_like=True):
     num_grammar_masks: int = 0
     """Masks written: one for each token of a constrained sequence, drafts included."""
     grammar_mask_s: float = 0.0
+    num_drafts: int = 0
+    """Rows that were fed with draft tokens."""
+    num_draft_tokens: int = 0
+    num_accepted_tokens: int = 0
+    """Draft tokens that were what the sequence then chose."""
 
 
 class EngineStatus(msgspec.Struct, frozen=True):

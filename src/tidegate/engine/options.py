@@ -27,7 +27,7 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Everything that an engine process can be told. None: the backend decides, from the model and the machine.
 
     `max_model_len`, `kv_tokens`, `block_tokens`, `max_step_tokens`, `prefill_chunk_tokens` count tokens; `kv_tokens`
-    is the size of the whole cache. From `num_threads` on the fields concern llama.cpp, apart from the last two.
+    is the size of the whole cache. From `num_threads` on the fields concern llama.cpp, and so does `repeatable`.
     `simulated_model` names a rule of the simulated backend; `has_costs` gives its steps a declared duration. The
     rest concerns backends that sample: who enforces grammars (`none` for nobody), how many compile at once, how many
     are kept and in how many bytes, whether tokens are guessed ahead of the model, and how many for one sequence and
@@ -58,6 +58,7 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     grammar_cache_bytes: Annotated[int, msgspec.Meta(ge=1)] = 256 * 1024 * 1024
     speculative: Literal["off", "prompt_lookup"] = "off"
     max_draft_tokens: Annotated[int, msgspec.Meta(ge=1, le=64)] = 5
+    repeatable: bool = False
 
 
 class OptionsError(Exception):

@@ -75,6 +75,8 @@ def _serve(
         signal.signal(signal.SIGTERM, _ignore)
         if engine.grammars.fault is not None:
             log.write("warning", "no grammars", backend=options.grammar_backend, why=engine.grammars.fault)
+        if options.speculative != "off" and not engine.backend.caps.can_truncate:
+            log.write("warning", "nothing is guessed: the cache of this model cannot be cut")
         log.write("info", "engine ready", build=engine.core.model.build, load_s=round(clock.now() - started_at, 3))
         board = Switchboard(engine.core, epoch, engine.core.model)
         loop = StepLoop(engine.core, board, replace(sockets, compiles=engine.grammars.pool), clock, log)

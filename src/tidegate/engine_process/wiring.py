@@ -49,10 +49,17 @@ def build_engine(options: EngineOptions, clock: Clock) -> BuiltEngine:
     Only a grammar backend that cannot be used keeps no engine from starting.
     """
     backend, chooser, grammars = _BUILDERS[options.backend](options, clock)
-    limits = StepLimits()
-    if options.prefill_chunk_tokens is not None:
-        limits = StepLimits(max_prefill_tokens=options.prefill_chunk_tokens)
-    return BuiltEngine(EngineCore(backend, chooser, limits, grammars=grammars.pool), backend, grammars)
+    core = EngineCore(backend, chooser, _limits(options), grammars=grammars.pool, draft_filter=grammars.rows)
+    return BuiltEngine(core, backend, grammars)
+
+
+def _limits(options: EngineOptions) -> StepLimits:
+    # The script says how many tokens a step of a scripted engine brings: nothing is guessed there.
+    is_speculative = options.speculative == "prompt_lookup" and options.backend != "scripted"
+    return StepLimits(
+        max_prefill_tokens=options.prefill_chunk_tokens or StepLimits().max_prefill_tokens,
+        max_draft_tokens=options.max_draft_tokens if is_speculative else 0,
+    )
 
 
 def build_grammars(
@@ -100,6 +107,7 @@ def _build_llama(options: EngineOptions, clock: Clock) -> _Built:
             kv_layout=options.kv_layout,
             kv_type_k=options.kv_type_k,
             kv_type_v=options.kv_type_v,
+            repeatable=options.repeatable,
         )
     )
     return _with_sampler(backend, build_grammars(options, clock, backend.caps, backend.token_table))

@@ -9,6 +9,8 @@ Decides by where the prompt stops:
 | inside reasoning | spelled in several tokens | stands in a grammar behind free text up to the marker |
 | before: the model may reason | | stands in a grammar that allows both, at once or behind opened reasoning |
 
+An answer that may itself begin with an opening marker is read as reasoning, as without a constraint.
+
 Models that write in channels reason in a channel of their own; the answer is held to its shape in the last one. Never
 is output left free that a caller wants constrained.
 """

@@ -47,7 +47,7 @@ class _Driver:
 
 
 def _check_rows(plan: StepPlan, logits: StepLogits, vocab_size: int) -> None:
-    expected = [(row.seq_id, row.position) for row in plan.decode]
+    expected = [(row.seq_id, row.position + index) for row in plan.decode for index in range(row.num_tokens)]
     for part in plan.prefill:
         end = part.start + len(part.token_ids)
         if part.wants_all:
@@ -184,6 +184,38 @@ def check_sharing(backend: Backend) -> None:
     driver.move(KvDrop(1))
 
 
+def check_drafts(backend: Backend) -> None:
+    """A decode row with drafts gives, at each place, what its tokens give one by one, whatever widths stand beside it;
+    what was wrong can be cut off.
+    """
+    if not backend.caps.can_truncate:
+        return
+    driver = _Driver(backend)
+    count = min(3, backend.caps.max_sequences)
+    texts = [_sample_tokens(backend, 12, salt=60 + seq_id) for seq_id in range(count)]
+    alone: dict[tuple[int, int], Float32Array] = {}
+    for seq_id, text in enumerate(texts):
+        driver.prefill(0, text[:4], chunk=4)
+        alone |= {(seq_id, position): driver.decode(0, position, text[position]) for position in range(4, 12)}
+        driver.move(KvDrop(0))
+    for widths in ((1, 4, 2), (5, 1, 1), (3, 3, 3), (1, 2, 6)):
+        parts = [PrefillSlice(seq_id, 0, text[:4], wants_last=False) for seq_id, text in enumerate(texts)]
+        driver.step(StepPlan(prefill=parts))
+        decode = [DecodeRow(i, 4, texts[i][4], texts[i][5 : 4 + widths[i]]) for i in range(count)]
+        for row, values in driver.step(StepPlan(decode=decode)):
+            _assert_same(backend, alone[row], values, f"row {row} of widths {widths}")
+        wrong = _sample_tokens(backend, 2, salt=70)
+        plan = StepPlan(
+            moves=[KvTruncate(i, 5) for i in range(count)],
+            decode=[DecodeRow(i, 5, texts[i][5], wrong if i == 0 else ()) for i in range(count)],
+        )
+        driver.step(plan)
+        again = StepPlan(moves=[KvTruncate(0, 6)], decode=[DecodeRow(i, 6, texts[i][6]) for i in range(count)])
+        for row, values in driver.step(again):
+            _assert_same(backend, alone[row], values, f"row {row} after a wrong draft")
+        driver.move(*(KvDrop(seq_id) for seq_id in range(count)))
+
+
 def check_truncation(backend: Backend) -> None:
     """A sequence that was cut and fed again is as good as new."""
     if not backend.caps.can_truncate:
@@ -224,6 +256,7 @@ BACKEND_CHECKS: tuple[Callable[[Backend], None], ...] = (
     check_mixed_step,
     check_sharing,
     check_truncation,
+    check_drafts,
     check_reuse,
 )
 

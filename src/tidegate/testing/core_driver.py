@@ -11,6 +11,7 @@ from tidegate.core.budget import StepLimits
 from tidegate.core.chooser import Chooser
 from tidegate.core.grammar_desk import GrammarDesk
 from tidegate.core.plan import StepPlan
+from tidegate.core.speculative.draft_filter import DraftFilter
 from tidegate.core.step import EngineCore
 from tidegate.engine.messages import AbortRequest, AddRequest, HoldRequest
 from tidegate.inference.finish import EngineFinish
@@ -67,9 +68,10 @@ class CoreDriver:
         limits: StepLimits | None = None,
         clock: ManualClock | None = None,
         grammars: GrammarDesk | None = None,
+        draft_filter: DraftFilter | None = None,
     ) -> None:
         self.backend = RecordingBackend(backend)
-        self.core = EngineCore(self.backend, chooser, limits, grammars=grammars)
+        self.core = EngineCore(self.backend, chooser, limits, grammars=grammars, draft_filter=draft_filter)
         self.clock = clock if clock is not None else ManualClock()
         self.records: dict[tuple[str, int], ChoiceRecord] = {}
 

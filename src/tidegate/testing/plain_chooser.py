@@ -50,7 +50,7 @@ class PlainChooser:
 
     def choose(self, rows: Sequence[ChooseRow], logits: StepLogits) -> list[Chosen]:
         assert len({row.key for row in rows}) == len(rows), "a sequence is due twice in one step"
-        return [self._choose_one(row, logits.values[row.row]) for row in rows]
+        return [self._choose_run(row, logits.values) for row in rows]
 
     def score_prompt(
         self, key: int, first_row: int, token_ids: Sequence[int], logits: StepLogits
@@ -65,9 +65,20 @@ class PlainChooser:
     def close(self, key: int) -> None:
         self._open.pop(key, None)
 
-    def _choose_one(self, row: ChooseRow, values: Float32Array) -> Chosen:
+    def _choose_run(self, row: ChooseRow, values: Float32Array) -> Chosen:
         state = self._open[row.key]
         assert row.num_generated == state.num_chosen, f"key {row.key} is at {state.num_chosen}, not {row.num_generated}"
+        chosen = self._choose_one(state, values[row.row])
+        for place, draft_id in enumerate(row.draft_ids, start=1):
+            if chosen.token_ids[-1:] != [draft_id] or chosen.finish is not None:
+                break
+            after = self._choose_one(state, values[row.row + place])
+            chosen.token_ids += after.token_ids
+            if after.logprobs is not None:
+                chosen.logprobs = (chosen.logprobs or []) + after.logprobs
+        return chosen
+
+    def _choose_one(self, state: _State, values: Float32Array) -> Chosen:
         plays = self._plays.get((state.request.request_id, state.choice))
         if plays is not None:
             chosen = plays[state.num_plays]

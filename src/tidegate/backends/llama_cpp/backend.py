@@ -9,10 +9,11 @@ import numpy as np
 
 from tidegate.backends.llama_cpp.batch import LlamaBatch, StepTokens, lay_out
 from tidegate.backends.llama_cpp.library import load_library
-from tidegate.backends.llama_cpp.memory import LlamaMemory, apply_moves
+from tidegate.backends.llama_cpp.memory import LlamaMemory, apply_moves, cut_fillers
 from tidegate.backends.llama_cpp.memory_plan import MemoryPlan, plan_memory
-from tidegate.backends.llama_cpp.model import LlamaModel, open_context, thread_count
+from tidegate.backends.llama_cpp.model import MAX_PASS_TOKENS, LlamaModel, open_context, thread_count
 from tidegate.backends.llama_cpp.options import LlamaCppOptions
+from tidegate.backends.llama_cpp.repeatable import check_repeatable
 from tidegate.backends.llama_cpp.start_error import StartError
 from tidegate.backends.llama_cpp.thread_governor import ThreadGovernor
 from tidegate.backends.llama_cpp.tokens import read_token_table
@@ -23,7 +24,7 @@ from tidegate.grammar.matcher import TokenTable
 
 # A logit's largest difference between other ways to feed the same tokens, seen 1.01 (of a range of 47) with 4 bit
 # weights, doubled. It comes from passes over one token, which use other kernels than wider ones, and from flash
-# attention. Without either, rows are equal to the last bit.
+# attention. Without either, rows are equal to the last bit: that is `repeatable`.
 LOGIT_TOLERANCE = 2.0
 
 _DECODE_FAULTS = {
@@ -43,6 +44,7 @@ class LlamaCppBackend:
         files = weight_files(Path(options.model_path))
         self._library = load_library()
         self._api = self._library.api
+        self._is_repeatable = options.repeatable
         self._context: Any = None
         self._model = LlamaModel(self._library, files[0], options)
         try:
@@ -53,6 +55,8 @@ class LlamaCppBackend:
             self._governor = _governor(options, on_gpu=self._model.on_gpu)
             self._batch = LlamaBatch(self._api, self.memory_plan.max_step_tokens)
             self._caps = self._make_caps(can_truncate=facts.can_truncate, digest=digest_weights(files))
+            if options.repeatable:
+                check_repeatable(self, on_gpu=self._model.on_gpu)
         except BaseException:
             self.close()
             raise
@@ -70,9 +74,16 @@ class LlamaCppBackend:
         of rows allows. Raises BackendError when the pass failed.
         """
         apply_moves(self._memory, plan.moves, self.memory_plan.layout)
-        tokens = lay_out(plan, by_sequence=self.memory_plan.layout == "per_sequence")
+        tokens = lay_out(plan, by_sequence=self.memory_plan.layout == "per_sequence", even=self._is_repeatable)
+        logits = self._forward(tokens)
+        cut_fillers(self._memory, tokens.fillers)
+        return logits
+
+    def _forward(self, tokens: StepTokens) -> StepLogits:
         limits = self.memory_plan
-        parts = list(tokens.parts(limits.max_step_tokens, limits.max_step_outputs)) if len(tokens.token_ids) else []
+        # A batch within one pass is divided by widths alone.
+        max_tokens = min(limits.max_step_tokens, MAX_PASS_TOKENS) if self._is_repeatable else limits.max_step_tokens
+        parts = list(tokens.parts(max_tokens, limits.max_step_outputs)) if len(tokens.token_ids) else []
         if len(parts) == 1 and tokens.row_order is None:
             return StepLogits(tokens.rows, self._decode(tokens, parts[0]))
         values = np.empty((len(tokens.rows), self._caps.vocab_size), np.float32)
@@ -85,6 +96,7 @@ class LlamaCppBackend:
         return StepLogits(tokens.rows, values)
 
     def close(self) -> None:
+        """Frees context and weights. Idempotent."""
         if self._context:
             self._api.llama_free(self._context)
             self._context = None
@@ -136,9 +148,10 @@ class LlamaCppBackend:
             eos_token_ids=self._model.end_token_ids(),
             can_share=can_truncate,
             can_truncate=can_truncate,
-            logit_tolerance=LOGIT_TOLERANCE,
+            logit_tolerance=0.0 if self._is_repeatable else LOGIT_TOLERANCE,
             weights_digest=digest,
             build=self._library.build,
+            max_pass_rows=plan.max_step_outputs,
         )
 
 

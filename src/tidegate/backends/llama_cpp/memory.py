@@ -48,6 +48,12 @@ def apply_moves(memory: SequenceMemory, moves: Iterable[KvMove], layout: KvLayou
                 _remove(memory, seq_id, 0)
 
 
+def cut_fillers(memory: SequenceMemory, fillers: Iterable[tuple[int, int]]) -> None:
+    """Takes the tokens at these ids and positions, and any behind them, out of the cache again."""
+    for seq_id, position in fillers:
+        _remove(memory, seq_id, position)
+
+
 def _share(memory: SequenceMemory, src: int, dst: int, length: int, layout: KvLayout) -> None:
     if length == 0:
         return

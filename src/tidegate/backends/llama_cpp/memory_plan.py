@@ -90,6 +90,8 @@ def plan_memory(facts: ModelFacts, options: LlamaCppOptions) -> MemoryPlan:
     n_ctx = _n_ctx(options, layout, length, capacity)
     _check_fit(facts, options, n_ctx, length, per_token)
     cells = n_ctx // options.max_sequences if layout == "per_sequence" else n_ctx
+    if options.repeatable:
+        cells = min(cells, _padded(length))  # the rest is for fillers
     blocks = cells // options.block_tokens * (options.max_sequences if layout == "per_sequence" else 1)
     return MemoryPlan(
         layout=layout,
@@ -143,17 +145,20 @@ def _model_len(facts: ModelFacts, options: LlamaCppOptions, capacity: int) -> in
 def _layout(options: LlamaCppOptions, length: int, capacity: int) -> KvLayout:
     if options.kv_layout != "auto":
         return options.kv_layout
+    if options.repeatable:
+        return "per_sequence"
     return "per_sequence" if options.max_sequences * _padded(length) <= capacity else "unified"
 
 
 def _n_ctx(options: LlamaCppOptions, layout: KvLayout, length: int, capacity: int) -> int:
-    whole = options.max_sequences * _padded(length)
+    # A filler token stands behind the last one of a full sequence.
+    whole = options.max_sequences * _padded(length + options.repeatable)
     if layout == "per_sequence":
         if options.kv_tokens is not None and options.kv_tokens < whole:
             raise StartError(
                 f"kv_tokens is {options.kv_tokens}, but kv_layout per_sequence needs max_sequences x max_model_len = "
-                f"{options.max_sequences} x {_padded(length)} = {whole}: raise it, lower one of the two, "
-                "or set kv_layout to unified"
+                f"{options.max_sequences} x {whole // options.max_sequences} = {whole}: raise it, lower one of "
+                "the two, or set kv_layout to unified"
             )
         return whole
     if options.kv_tokens is not None:

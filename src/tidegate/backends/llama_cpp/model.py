@@ -130,6 +130,8 @@ def flash_attention(api: Any, options: LlamaCppOptions, layout: KvLayout, *, on_
     times below 260), and logits are equal to the last bit for other splits and other neighbours, passes over a single
     token excepted. In the unified layout they are everybody's: there flash attention is 1.3 to 3.6 times faster.
     """
+    if options.repeatable:
+        return int(api.LLAMA_FLASH_ATTN_TYPE_DISABLED)
     if options.flash_attn == "on" or KV_TYPE_BYTES[options.kv_type_v] < 2.0:
         return int(api.LLAMA_FLASH_ATTN_TYPE_ENABLED)
     if options.flash_attn == "off":

@@ -25,6 +25,7 @@ class LlamaCppOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     `flash_attn`: `auto` on a CPU is off for `per_sequence` and on for `unified`; on a GPU it is llama.cpp's choice.
     `kv_layout`: `per_sequence` gives each sequence its own buffer: faster, and sharing is exact, but every sequence
     takes the space of the longest. `unified` is one pool. `auto` is per sequence where that fits.
+    `repeatable`: logits are equal to the last bit whatever the batch; needs a CPU, `per_sequence`, no flash attention.
     """
 
     model_path: str
@@ -41,6 +42,7 @@ class LlamaCppOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     kv_layout: Literal["auto", "per_sequence", "unified"] = "auto"
     kv_type_k: KvType = "f16"
     kv_type_v: KvType = "f16"
+    repeatable: bool = False
 
 
 def check_options(options: LlamaCppOptions) -> None:
@@ -63,7 +65,18 @@ def check_options(options: LlamaCppOptions) -> None:
             f"max_step_tokens ({options.max_step_tokens}) must be at least max_sequences ({options.max_sequences}): "
             "a step feeds one token for each running sequence"
         )
+    if options.repeatable:
+        _check_repeatable(options)
     if options.flash_attn == "off" and KV_TYPE_BYTES[options.kv_type_v] < 2.0:
         raise StartError(
             f"kv_type_v {options.kv_type_v} needs flash attention: set flash_attn to auto or on, or kv_type_v to f16"
+        )
+
+
+def _check_repeatable(options: LlamaCppOptions) -> None:
+    """Raises StartError where the library's kernels are known to depend on the batch."""
+    if options.kv_layout == "unified" or options.flash_attn == "on" or KV_TYPE_BYTES[options.kv_type_v] < 2.0:
+        raise StartError(
+            "repeatable results need a cache with a buffer for each sequence, and no flash attention: set kv_layout "
+            "and flash_attn to auto, and kv_type_v to f16, or set repeatable to false"
         )

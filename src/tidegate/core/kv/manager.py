@@ -81,6 +81,11 @@ class KvManager:
         table.length = num_tokens
         return True
 
+    def reach(self, key: int, *, num_reserved_blocks: int) -> int:
+        """Returns how many tokens a table could cover with `num_reserved_blocks` still free."""
+        num_free = max(0, self._pool.num_free - num_reserved_blocks)
+        return (len(self._tables[key].blocks) + num_free) * self._block_tokens
+
     def truncate(self, key: int, num_tokens: int) -> None:
         """Keeps the first `num_tokens` of a sequence."""
         table = self._tables[key]

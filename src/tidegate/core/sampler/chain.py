@@ -13,6 +13,10 @@ The order, for each row, and why:
 Rows without masks, bias and penalties are read where they are; others are copied one at a time. `StepLogits` are
 never changed. A row is worked on alone, so its result cannot depend on its neighbours to the last bit.
 
+Drafts: a row with draft tokens is worked through place by place, each by its own logits, mask, random number and past,
+and ends at the first token that is not the draft of its place. So every token is the one that would have come without
+drafts: the draw is made first and compared with the draft, not the other way round.
+
 Rules: with `ignore_eos` an end token is a token like any other and may be chosen below `min_tokens`, except under a
 grammar (`core/constraint.py`). A row that holds NaN or plus infinity, or has no token left, ends its sequence with
 FAILED, and one that a grammar left without a token with GRAMMAR_DEAD_END; nothing raises. A grammar that is complete
@@ -31,6 +35,7 @@ from tidegate.core.grammar_desk import GrammarOrder
 from tidegate.core.grammar_rows import GrammarRows
 from tidegate.core.sampler.draw import pick
 from tidegate.core.sampler.logprobs import LOWEST, score
+from tidegate.core.sampler.plain_greedy import NOT_FINITE, NOTHING_LEFT, choose_plain_greedy, failed, is_greedy
 from tidegate.core.sampler.rows import SequenceState, draw_numbers, open_state
 from tidegate.core.sampler.transforms import narrow
 from tidegate.core.sampler.weights import Weights, log_total, weigh
@@ -38,12 +43,10 @@ from tidegate.inference.finish import EngineFinish
 from tidegate.inference.output import TokenLogprob
 from tidegate.inference.request import InferenceRequest
 
-_NOT_FINITE = "the model's logits are not finite"
 _FEW = 16
 """Where a grammar left less than one token in so many, the others are not looked at again."""
 
 _NO_GRAMMARS = "this engine enforces no grammars"
-_NOTHING_LEFT = "no token may be sampled: allowed_token_ids, bad_words and min_tokens together forbid all of them"
 
 
 class SamplerChain:
@@ -83,17 +86,19 @@ class SamplerChain:
             self._grammars.close(key)
 
     def choose(self, rows: Sequence[ChooseRow], logits: StepLogits) -> list[Chosen]:
-        """Returns one `Chosen` for each row: one token, or none and the end. Raises KeyError for a key never opened."""
+        """Returns one `Chosen` for each row; an end comes behind the tokens before it. Raises KeyError for a key never
+        opened.
+        """
         if not rows:
             return []
         states = [self._states[row.key] for row in rows]
         if self._grammars:
             self._grammars.fill(rows)
         with np.errstate(all="ignore"):
-            plain = _choose_plain_greedy(states, rows, logits.values)
+            plain = choose_plain_greedy(states, rows, logits.values)
             numbers = draw_numbers(states, rows) if len(plain) < len(rows) else ()
             return [
-                plain[i] if i in plain else self._choose_row(states[i], row, logits.values[row.row], numbers[i])
+                plain[i] if i in plain else self._choose_run(states[i], row, logits.values, numbers[i])
                 for i, row in enumerate(rows)
             ]
 
@@ -114,22 +119,40 @@ class SamplerChain:
                     scored.append(TokenLogprob(token_id, LOWEST))
         return scored
 
-    def _choose_row(self, state: SequenceState, row: ChooseRow, raw: Float32Array, number: float) -> Chosen:
+    def _choose_run(
+        self, state: SequenceState, row: ChooseRow, values: Float32Array, numbers: Sequence[float]
+    ) -> Chosen:
+        """Chooses for a row and its drafts, in turn, until one is not as guessed."""
+        chosen = self._choose_place(state, row, 0, values[row.row], numbers[0])
+        draft_ids = row.draft_ids if state.grammars is None else row.draft_ids[: state.grammars.num_legal(row.key)]
+        for place, draft_id in enumerate(draft_ids, start=1):
+            if chosen.finish is not None or chosen.token_ids[-1] != draft_id:
+                break
+            after = self._choose_place(state, row, place, values[row.row + place], numbers[place])
+            logprobs = chosen.logprobs if after.logprobs is None else [*(chosen.logprobs or ()), *after.logprobs]
+            token_ids = chosen.token_ids + after.token_ids
+            chosen = Chosen(token_ids, logprobs, finish=after.finish, error=after.error)
+        return chosen
+
+    def _choose_place(
+        self, state: SequenceState, row: ChooseRow, place: int, raw: Float32Array, number: float
+    ) -> Chosen:
+        """Chooses the token behind the first `place` drafts, by one row of logits."""
         if state.fault is not None:
-            return _failed(state.fault)
+            return failed(state.fault)
         peak = float(raw.max())
         if not np.isfinite(peak):
-            return _failed(_NOT_FINITE if peak != -np.inf else _NOTHING_LEFT)
-        state.rewind(row.num_generated)
+            return failed(NOT_FINITE if peak != -np.inf else NOTHING_LEFT)
+        state.rewind(row.num_generated + place)
         if state.grammars is not None:
-            chosen = _end_before(state.grammars, row.key) or _likeliest(state, state.grammars, row, raw)
+            chosen = _end_before(state.grammars, row.key) or _likeliest(state, state.grammars, row, place, raw)
             if chosen is not None:
                 return chosen
         known, log_sum = None, 0.0
         if state.num_logprobs is not None:
             known = weigh(raw, peak, 1.0, self._scratch)
             log_sum = log_total(known, peak)
-        values = self._edit(state, row, raw)
+        values = self._edit(state, row, place, raw)
         if values is not raw:
             peak, known = float(values.max()), None
             if not np.isfinite(peak):
@@ -159,9 +182,9 @@ class SamplerChain:
             index = int(candidates.positions[index])
         return index if allowed is None else int(allowed[index])
 
-    def _edit(self, state: SequenceState, row: ChooseRow, raw: Float32Array) -> Float32Array:
+    def _edit(self, state: SequenceState, row: ChooseRow, place: int, raw: Float32Array) -> Float32Array:
         """Returns `raw` itself where nothing changes, or the changed copy, valid until the next call."""
-        is_early = row.num_generated < state.min_tokens and state.early_ids.size > 0
+        is_early = row.num_generated + place < state.min_tokens and state.early_ids.size > 0
         if state.is_plain and not is_early:
             return raw
         values = self._edited
@@ -171,7 +194,7 @@ class SamplerChain:
             values.fill(-np.inf)
             values[state.allowed_ids] = raw[state.allowed_ids]
         if state.grammars is not None:
-            state.grammars.forbid(row.key, values)
+            state.grammars.forbid(row.key, values, place)
         if state.bias_ids.size:
             np.add.at(values, state.bias_ids, state.bias_values.astype(np.float32))
         if state.bad_words is not None:
@@ -181,40 +204,6 @@ class SamplerChain:
         if state.seen is not None:
             state.seen.penalise(values, state.params)
         return values
-
-
-def _choose_plain_greedy(
-    states: Sequence[SequenceState], rows: Sequence[ChooseRow], values: Float32Array
-) -> dict[int, Chosen]:
-    """Returns the greedy choices, by index into `rows`, that read the logits as they are and return nothing else."""
-    found = [i for i, state in enumerate(states) if _is_plain_greedy(state, rows[i])]
-    if not found:
-        return {}
-    indices = [rows[i].row for i in found]
-    if indices == list(range(indices[0], indices[0] + len(indices))):
-        best = values[indices[0] : indices[0] + len(indices)].argmax(axis=1)
-    else:
-        best = np.array([values[index].argmax() for index in indices])
-    peaks = values[indices, best]
-    finite = np.isfinite(peaks)
-    return {
-        i: Chosen([token_id]) if is_right else _failed(_NOT_FINITE if peak != -np.inf else _NOTHING_LEFT)
-        for i, token_id, is_right, peak in zip(found, best.tolist(), finite.tolist(), peaks.tolist(), strict=True)
-    }
-
-
-def _is_plain_greedy(state: SequenceState, row: ChooseRow) -> bool:
-    return state.is_plain and _is_greedy(state, row)
-
-
-def _is_greedy(state: SequenceState, row: ChooseRow) -> bool:
-    """Whether the likeliest token that may come is chosen, and nothing else is asked for."""
-    return (
-        state.params.temperature == 0.0
-        and state.num_logprobs is None
-        and state.fault is None
-        and (row.num_generated >= state.min_tokens or state.early_ids.size == 0)
-    )
 
 
 def _record(state: SequenceState, key: int, chosen: Chosen) -> Chosen:
@@ -227,7 +216,7 @@ def _record(state: SequenceState, key: int, chosen: Chosen) -> Chosen:
         state.grammars.record(key, token_id)
     fault = state.grammars.fault(key)
     if fault is not None:
-        return _failed(fault)
+        return failed(fault)
     if state.grammars.is_complete(key):
         chosen.finish = EngineFinish.GRAMMAR_COMPLETE
     return chosen
@@ -237,27 +226,25 @@ def _end_before(grammars: GrammarRows, key: int) -> Chosen | None:
     """Returns how a constrained sequence ends without a further token, or None."""
     fault = grammars.fault(key)
     if fault is not None:
-        return _failed(fault)
+        return failed(fault)
     return Chosen([], finish=EngineFinish.GRAMMAR_COMPLETE) if grammars.is_complete(key) else None
 
 
 def _without_token(state: SequenceState, peak: float) -> Chosen:
     if peak != -np.inf:
-        return _failed(_NOT_FINITE)
+        return failed(NOT_FINITE)
     if state.grammars is not None:
         return Chosen([], finish=EngineFinish.GRAMMAR_DEAD_END)
-    return _failed(_NOTHING_LEFT)
+    return failed(NOTHING_LEFT)
 
 
-def _likeliest(state: SequenceState, grammars: GrammarRows, row: ChooseRow, raw: Float32Array) -> Chosen | None:
+def _likeliest(
+    state: SequenceState, grammars: GrammarRows, row: ChooseRow, place: int, raw: Float32Array
+) -> Chosen | None:
     """Returns the model's likeliest token where that is what is wanted and the grammar allows it, without a mask."""
-    if not (state.has_plain_fields and _is_greedy(state, row)):
+    if not (state.has_plain_fields and is_greedy(state, row.num_generated + place)):
         return None
     best = int(raw.argmax())
-    if not (np.isfinite(raw[best]) and grammars.allows(row.key, best)):
+    if not (np.isfinite(raw[best]) and grammars.allows(row.key, best, place)):
         return None
     return _record(state, row.key, Chosen([best]))
-
-
-def _failed(message: str) -> Chosen:
-    return Chosen([], finish=EngineFinish.FAILED, error=message)

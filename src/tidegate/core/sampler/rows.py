@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import numpy as np
 
@@ -140,12 +141,14 @@ def find_fault(request: InferenceRequest, vocab_size: int) -> str | None:
     return None
 
 
-def draw_numbers(states: Sequence[SequenceState], rows: Sequence[ChooseRow]) -> list[float]:
-    """Returns each row's random number in [0, 1): a function of seed, choice and position alone."""
-    keys = np.array([state.key for state in states], dtype=np.uint64)
-    positions = np.array([row.num_generated for row in rows], dtype=np.uint64)
-    numbers: list[float] = uniforms(keys, positions).tolist()
-    return numbers
+def draw_numbers(states: Sequence[SequenceState], rows: Sequence[ChooseRow]) -> list[list[float]]:
+    """Returns each row's random numbers in [0, 1), one for each place: functions of seed, choice and position alone."""
+    sizes = [1 + len(row.draft_ids) for row in rows]
+    keys = np.repeat(np.array([state.key for state in states], dtype=np.uint64), sizes)
+    positions = [row.num_generated + place for row, size in zip(rows, sizes, strict=True) for place in range(size)]
+    numbers: list[float] = uniforms(keys, np.array(positions, dtype=np.uint64)).tolist()
+    ends = list(accumulate(sizes))
+    return [numbers[end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
 
 def _ids(token_ids: "Sequence[int] | np.ndarray[tuple[int], np.dtype[np.uint32]]") -> IndexArray:

@@ -1,0 +1,1 @@
+"""Speculation by prompt lookup: guesses what follows from what stands in the text already. Pure."""
