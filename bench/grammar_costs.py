@@ -2,9 +2,10 @@
 
 python bench/grammar_costs.py --bench sample.jsonl [--backend llguidance --backend xgrammar]
 
-All times are CPU times of the process, with the bundled model's 49,152 tokens; wall times stand beside some. Masks are filled in front of each token
-of every valid instance, cut into the longest tokens, and once more at its end. Memory is what a process of its own
-grows by while it holds all grammars of the sample. What is known so far is printed to standard error every 100 schemas.
+All times are CPU times of the process, with the bundled model's 49,152 tokens; wall times stand beside some. Masks are
+filled in front of each token of every valid instance, cut into the longest tokens, and once more at its end. Memory is
+what a process of its own grows by while it holds all grammars of the sample. What is known so far is printed to
+standard error every 100 schemas.
 """
 
 import argparse

@@ -80,7 +80,9 @@ def fault_of(status: int, parsed: Any, is_enforced: bool) -> str | None:
     return f"refused, and the backend enforces it: {error['code']}: {error['message']}" if is_enforced else None
 
 
-def ask_all(asker: Asker, compiler: GrammarCompiler, rows: list[tuple[str, Any]]) -> tuple[dict[str, Served], list[str]]:
+def ask_all(
+    asker: Asker, compiler: GrammarCompiler, rows: list[tuple[str, Any]]
+) -> tuple[dict[str, Served], list[str]]:
     families: dict[str, Served] = {}
     faults: list[str] = []
     for number, (family, schema) in enumerate(rows):

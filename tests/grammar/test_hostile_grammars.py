@@ -239,3 +239,16 @@ def test_a_schema_whose_values_are_never_written_is_refused_before_a_machine_sta
     refusal = compile_schema({"type": "string", "pattern": pattern})
     assert isinstance(refusal, GrammarRefusal)
     assert refusal.kind is RefusalKind.UNSUPPORTED_SCHEMA
+
+
+def test_a_pattern_that_takes_too_much_work_for_one_mask_ends_in_an_error() -> None:
+    grammar = COMPILER.compile(RegexSpec("(.{0,999}){9}"))
+    assert not isinstance(grammar, GrammarRefusal)
+    machine = grammar.make_matcher()
+    for byte in b"hello " * 200:
+        COMPILER.fill([MaskRow(machine, 0)])
+        if not machine.accept([byte]):
+            break
+    assert machine.error is not None
+    COMPILER.fill([MaskRow(machine, 0)])
+    assert not WORDS[0].any()

@@ -24,7 +24,7 @@ from tidegate.grammar.mask_rows import check_rows
 from tidegate.grammar.matcher import MaskRow, TokenTable
 from tidegate.grammar.refusal import GrammarRefusal, Refused, invalid, too_complex, unsupported
 from tidegate.grammar.regex_ebnf import regex_ebnf
-from tidegate.grammar.schema_ebnf import MAX_EBNF_BYTES, SchemaEbnf
+from tidegate.grammar.schema_ebnf import SchemaEbnf, require_small
 from tidegate.grammar.tag_grammar import check_tags, trigger_of
 from tidegate.grammar.xgrammar_matcher import TokenRules, XgrammarMatcher
 from tidegate.inference.grammar_parts import CompositeSpec
@@ -37,7 +37,6 @@ from tidegate.inference.grammar_spec import (
     RegexSpec,
     StructuralTagSpec,
 )
-
 
 MASK_BYTES_PER_TOKEN = 110
 CLASS_BYTES_PER_TOKEN = 0.4
@@ -89,10 +88,7 @@ class XgrammarCompiler:
 
     def compile(self, spec: GrammarSpec) -> XgrammarGrammar | GrammarRefusal:
         try:
-            text = _ebnf(spec)
-            if len(text) > MAX_EBNF_BYTES:
-                limit = LimitFact("grammar_bytes", MAX_EBNF_BYTES, len(text))
-                raise too_complex("the grammar, written out, is too large", limit)
+            text = require_small(_ebnf(spec))
             compiled = self._compiler.compile_grammar(xgrammar.Grammar.from_ebnf(text))
             return XgrammarGrammar(compiled, self._rules, text.count("["))
         except Refused as refused:
