@@ -88,7 +88,8 @@ def ask_all(
     for number, (family, schema) in enumerate(rows):
         served = families.setdefault(family, Served())
         alone = compiler.compile(JsonSchemaSpec(json.dumps(schema).encode()))
-        is_enforced = not isinstance(alone, GrammarRefusal)
+        # OpenAI's field takes objects only: `true` and `false` are schemas that cannot be asked for.
+        is_enforced = isinstance(schema, dict) and not isinstance(alone, GrammarRefusal)
         status, parsed = asker.ask(schema)
         served.schemas += 1
         served.enforced_alone += is_enforced

@@ -1,13 +1,16 @@
 """The second backend enforces or refuses: all of the official suite, a part of jsonschemabench, all small lowerings."""
 
+import itertools
 import json
+import random
+import re
 from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import pytest
 
-from harness.schema_judge import accepts, byte_compiler, finite_value, random_text
+from harness.schema_judge import accepts, accepts_text, byte_compiler, finite_value, random_text
 from tidegate.grammar.refusal import GrammarRefusal, RefusalKind
 from tidegate.inference.grammar_spec import JsonSchemaSpec, LarkSpec, RegexSpec
 
@@ -18,6 +21,8 @@ SUITE: dict[str, list[dict[str, Any]]] = json.loads(
     (DATA / "json-schema-test-suite/draft2020-12.json").read_text("utf-8")
 )
 SAMPLE = [json.loads(line) for line in (DATA / "jsonschemabench/sample.jsonl").read_text("utf-8").splitlines()]
+CASES = [json.loads(line) for line in (DATA / "cases/cases.jsonl").read_text("utf-8").splitlines()]
+SCHEMA_CASES = [case for case in CASES if case["kind"] == "schema" and "schema" in case["input"]]
 COMPILER, WORDS = byte_compiler("xgrammar")
 
 
@@ -54,6 +59,20 @@ def test_schemas_from_practice_are_enforced_or_refused() -> None:
         value = None if text is None else finite_value(text)
         assert value is None or validator.is_valid(value), (row["id"], text)
     assert num_enforced >= 60
+
+
+@pytest.mark.parametrize("case", SCHEMA_CASES, ids=lambda case: case["id"])
+def test_a_schema_case_is_kept_or_refused(case: dict[str, Any]) -> None:
+    given = case["input"]
+    schema = given["schema"]
+    grammar = compile_schema(schema)
+    if isinstance(grammar, GrammarRefusal):
+        return
+    assert case["expect"]["compiles"]
+    assert [value for value in given["instance_ok"] if not accepts(grammar, value, schema)] == []
+    assert [value for value in given["instance_bad"] if accepts(grammar, value, schema)] == []
+    assert [text for text in given.get("raw_ok", ()) if not accepts_text(grammar, text)] == []
+    assert [text for text in given.get("raw_bad", ()) if accepts_text(grammar, text)] == []
 
 
 RANGES = [(None, 7), (-3, None), (0, 0), (12, 345), (-17, 5), (-250, -99), (99, 101), (5, 4)]
@@ -100,3 +119,28 @@ def test_grammars_of_another_dialect_are_unsupported() -> None:
 @pytest.mark.parametrize("pattern", ["(?=a)a", r"\bword", r"(a)\1", r"\p{L}", "(?i)a", "a$b", "((a)*+)"])
 def test_what_a_regular_expression_cannot_say_here_is_refused(pattern: str) -> None:
     assert isinstance(COMPILER.compile(RegexSpec(pattern)), GrammarRefusal)
+
+
+def random_pattern(draw: random.Random, depth: int) -> str:
+    def atom() -> str:
+        if depth == 0 or draw.random() < 0.5:
+            return draw.choice(["a", "b", "[ab]", "[^a]", ".", r"\n"])
+        return f"({random_pattern(draw, depth - 1)})"
+
+    def repeated() -> str:
+        least = draw.randrange(3)
+        bounds = ["", "", "*", "+", "?", f"{{{least}}}", f"{{{least},}}", f"{{{least},{least + draw.randrange(3)}}}"]
+        return atom() + draw.choice(bounds)
+
+    return "|".join("".join(repeated() for _ in range(draw.randrange(4))) for _ in range(draw.choice([1, 1, 2])))
+
+
+def test_regular_expressions_match_what_they_match_elsewhere() -> None:
+    draw = random.Random(7)
+    words = ["".join(letters) for size in range(5) for letters in itertools.product("ab\n", repeat=size)]
+    for pattern in [random_pattern(draw, 2) for _ in range(30)]:
+        grammar = COMPILER.compile(RegexSpec(pattern))
+        if isinstance(grammar, GrammarRefusal):
+            assert not any(re.fullmatch(pattern, word) for word in words)
+            continue
+        assert [w for w in words if accepts_text(grammar, w) != bool(re.fullmatch(pattern, w))] == [], pattern
