@@ -61,7 +61,7 @@ def test_both_addresses_are_told() -> None:
     assert "http://h:2" in first
     first = starting_text(settings, loaded).splitlines()
     assert first[0] == "tidegate: starting the simulated engine"
-    assert [line.split(" (")[0] for line in first[1:]] == ["tidegate: tool calls: none", "tidegate: reasoning: none"]
+    assert [line.split(" (")[0] for line in first[1:]] == ["tidegate: tool calls: json", "tidegate: reasoning: none"]
 
 
 @pytest.mark.parametrize(

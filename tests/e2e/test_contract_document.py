@@ -83,6 +83,14 @@ def held_to(schema: Any) -> tuple[str, dict[str, Any]]:
     return completion(structured_outputs={"json": schema})
 
 
+def links(count: int) -> dict[str, Any]:
+    return {f"d{i}": {"$ref": f"#/$defs/d{i + 1}"} for i in range(count)}
+
+
+def rules(count: int) -> str:
+    return "\n".join(["start: r0", *(f'r{i}: "a" r{i + 1}' for i in range(count - 2)), f'r{count - 2}: "b"'])
+
+
 OVER: dict[str, tuple[str, dict[str, Any]]] = {
     "body_bytes": completion(prompt="a" * 1_000_001),
     "json_depth": completion(metadata=nest(21)),
@@ -98,6 +106,11 @@ OVER: dict[str, tuple[str, dict[str, Any]]] = {
     "schema_depth": held_to({"const": nest(10)}),
     "schema_nodes": held_to({"anyOf": [{}] * 20_001}),
     "schema_combinations": held_to({"dependentRequired": {f"k{i}": [f"r{i}"] for i in range(10)}}),
+    "schema_rule_depth": held_to({"$ref": "#/$defs/d0", "$defs": {**links(600), "d600": {"type": "null"}}}),
+    "schema_properties": held_to({"properties": {f"p{i}": {} for i in range(1001)}}),
+    "schema_multiple": held_to({"type": "integer", "multipleOf": 1_000_003}),
+    "grammar_rules": completion(structured_outputs={"grammar": rules(801)}),
+    "grammar_depth": completion(structured_outputs={"grammar": "start: " + "(" * 65 + '"a"' + ")" * 65}),
     "template_ms": chat(chat_template_kwargs={"slow": True}),
     "template_bytes": chat(messages=[user("a" * 3000)]),
     "context_length": completion(prompt="a" * 4001),

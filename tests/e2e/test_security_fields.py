@@ -15,6 +15,7 @@ from tidegate.contract.operations import OPERATIONS
 from tidegate.engine.options import EngineOptions
 from tidegate.inference.request import InferenceRequest
 from tidegate.inference.sampling import SamplingParams, StopRules
+from tidegate.serving.request_rules import REPLACED_FIELDS
 from tidegate.text.byte_tokenizer import BOS_TOKEN, BOS_TOKEN_ID, EOS_TOKEN, EOS_TOKEN_ID
 
 CHAT, COMPLETION, TOKENIZE = "/v1/chat/completions", "/v1/completions", "/v1/tokenize"
@@ -115,7 +116,7 @@ INTERNAL = sorted(
         *StopRules.__struct_fields__,
         *EngineOptions.__struct_fields__,
     }
-    - {*ChatRequest.__struct_fields__, *CompletionRequest.__struct_fields__}
+    - {*ChatRequest.__struct_fields__, *CompletionRequest.__struct_fields__, *REPLACED_FIELDS}
 )
 ELSEWHERE = (
     "vllm_xargs",

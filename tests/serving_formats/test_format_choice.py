@@ -92,7 +92,8 @@ USABLE = sorted(sources().keys() - UNUSABLE)
 def test_a_real_template_gets_the_formats_that_its_model_writes(name: str) -> None:
     formats = choose_formats(view_templates([sources()[name]], compiled(name)))
     tool, reasoning, reason = EXPECTED.get(name, PLAIN)
-    assert (formats.tool_name, formats.reasoning_name) == (tool, reasoning)
+    assert (formats.tool and formats.tool.name, formats.reasoning_name) == (tool, reasoning)
+    assert formats.tool_name == (tool or "json")
     assert reason in formats.tool_why
 
 
@@ -123,7 +124,7 @@ def test_a_template_chosen_format_leaves_it_to_each_prompt_whether_reasoning_is_
 def test_none_switches_a_format_off() -> None:
     view = view_templates([sources()["Qwen3-0.6B"]], compiled("Qwen3-0.6B"))
     formats = choose_formats(view, tool_setting="none", reasoning_setting="none")
-    assert (formats.tool, formats.reasoning) == (None, None)
+    assert (formats.tool, formats.tool_name, formats.reasoning) == (None, None, None)
     assert formats.tool_why == "by setting model.tool_format"
 
 

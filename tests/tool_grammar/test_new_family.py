@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.tool_walk import WalkVocabulary, byte_vocabulary, marked_vocabulary
 from tidegate.grammar.refusal import GrammarRefusal
-from tidegate.inference.event import ToolCallArguments, ToolCallStarted
+from tidegate.inference.event import ToolCallArguments, ToolCallEnded, ToolCallStarted
 from tidegate.parsers.tool_grammar import tool_grammar
 
 PAGE = Path(__file__).parents[2] / "docs/tool_formats.md"
@@ -24,6 +24,7 @@ def test_the_example_of_the_page_parses() -> None:
     assert worked_example()["events"] == [
         ToolCallStarted(0, "call_1", "tide_at"),
         ToolCallArguments(0, '{"port": "Brest"}'),
+        ToolCallEnded(0),
     ]
 
 

@@ -23,8 +23,9 @@ def starting_text(settings: Settings, loaded: LoadedModel) -> str:
 
 def describe_formats(formats: OutputFormats) -> dict[str, str]:
     """Returns how the model writes tool calls and reasoning, and why that is believed."""
+    own = "" if formats.tool is not None or formats.tool_name is None else "for models without a format of their own; "
     return {
-        "tool calls": f"{formats.tool_name or 'none'} ({formats.tool_why})",
+        "tool calls": f"{formats.tool_name or 'none'} ({own}{formats.tool_why})",
         "reasoning": f"{formats.reasoning_name or 'none'} ({formats.reasoning_why})",
     }
 

@@ -67,9 +67,7 @@ class LiteralReader:
 
         if self._mark is not None and (yield from cursor.one_of(self._mark, raw)):
             writing.open_text()
-            end = yield from cursor.until(self._mark, both)
-            raw(end)
-            is_whole = bool(end)
+            is_whole = bool((yield from cursor.until(self._mark, both, raw)))
         elif self._mark is None and char in "\"'":
             writing.open_text()
             is_whole = yield from read_python_string(cursor, raw, sink)

@@ -76,7 +76,7 @@ class TextCursor:
                 return
             yield
 
-    def until(self, scanner: MarkerScanner, sink: Sink) -> Reading[str]:
+    def until(self, scanner: MarkerScanner, sink: Sink, marker_sink: Sink = ignore) -> Reading[str]:
         """Reads up to and over the next marker; the text before it goes to `sink`. Returns it, "" at the end."""
         while True:
             start = self._at
@@ -84,7 +84,10 @@ class TextCursor:
             self.num_scanned += free_end - start + len(marker) + 1
             if free_end > start:
                 sink(self._text[start:free_end])
-            self._at = free_end + len(marker)
+            self._at = free_end
+            if marker:
+                marker_sink(marker)
+                self._at += len(marker)
             if marker or self.is_over:
                 return marker
             yield

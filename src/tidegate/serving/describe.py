@@ -88,7 +88,15 @@ def describe_contract(
         models=_models(model, info, principal, operations),
         routes=[DescribedRoute(method=one.method, path=one.path, needs_key=one.needs_key) for one in operations],
         limits=describe_limits(
-            LimitSources(model.limits, facts, info, principal.quotas, model.is_scripted, model.grammar_reason(info))
+            LimitSources(
+                limits=model.limits,
+                facts=facts,
+                info=info,
+                quotas=principal.quotas,
+                has_scripts=model.is_scripted,
+                grammar_reason=model.grammar_reason(info),
+                grammar_backend=model.grammar.backend,
+            )
         ),
         unknown_fields=_unknown_fields(unknown_policy),
         sampling_defaults=_sampling_defaults(facts),

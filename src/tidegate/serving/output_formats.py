@@ -41,6 +41,10 @@ _VALUE = PROBE_ARGUMENTS["zebra_key"]
 ReasoningField: TypeAlias = Literal["reasoning_content", "reasoning"]
 
 
+GENERIC = FAMILIES[GENERIC_FORMAT]
+"""The format of models that have none of their own."""
+
+
 class UnknownFormat(Exception):
     """A setting names a format that is not here; the message lists those that are."""
 
@@ -49,10 +53,11 @@ class UnknownFormat(Exception):
 class OutputFormats:
     """Fixed for the life of the server, and part of the served revision. None: the model has no such format.
 
-    Without a tool format text never becomes a call by itself; calls that a request forces are written in the generic
-    format (`parsers.families.FAMILIES["json"]`). `reasoning.is_open` holds where an operator chose the format: then a
-    prompt without markers counts as one that ends inside reasoning. Harmony tells reasoning apart by its channels: its
-    `reasoning` is None.
+    Where the model has no tool format of its own, calls are written and read in the generic one
+    (`parsers.families.FAMILIES["json"]`). `reads_unforced` is False where an operator said that there is none: then
+    only calls that a request forces are read, and all other text stays text. `reasoning.is_open` holds where an
+    operator chose the format: then a prompt without markers counts as one that ends inside reasoning. Harmony tells
+    reasoning apart by its channels: its `reasoning` is None.
     """
 
     tool: ToolFormat | None = None
@@ -61,12 +66,19 @@ class OutputFormats:
     """The name under which `reasoning` was chosen."""
     reasoning_field: ReasoningField = "reasoning_content"
     """The member of messages and deltas that carries reasoning."""
+    reads_unforced: bool = True
     tool_why: str = "not looked for"
     reasoning_why: str = "not looked for"
 
     @property
+    def call_format(self) -> ToolFormat:
+        """How calls are written where there are any."""
+        return self.tool or GENERIC
+
+    @property
     def tool_name(self) -> str | None:
-        return None if self.tool is None else self.tool.name
+        """The format in which calls are looked for in all text; None for nowhere."""
+        return self.call_format.name if self.tool is not None or self.reads_unforced else None
 
     @property
     def channels(self) -> ChannelCalls | None:
@@ -81,8 +93,6 @@ class OutputFormats:
 
 
 NO_FORMATS = OutputFormats()
-GENERIC = FAMILIES[GENERIC_FORMAT]
-"""The format of models that have none of their own."""
 
 
 def choose_formats(
@@ -108,7 +118,7 @@ def choose_formats(
     if markers is not None and set_one is None:
         # What a template puts into its prompts is seen in each prompt.
         markers = replace(markers, is_open=False)
-    return OutputFormats(tool, markers, told.name, reasoning_field, found.why, told.why)
+    return OutputFormats(tool, markers, told.name, reasoning_field, tool_setting != NONE, found.why, told.why)
 
 
 def _set_format(setting: str, value: str, names: Iterable[str]) -> FoundFormat | None:

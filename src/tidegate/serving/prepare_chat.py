@@ -11,7 +11,7 @@ from tidegate.serving.call import Call
 from tidegate.serving.chat_prompt import render_chat
 from tidegate.serving.constraint import Constraint
 from tidegate.serving.header_rules import read_wishes
-from tidegate.serving.output_formats import GENERIC, OutputFormats
+from tidegate.serving.output_formats import OutputFormats
 from tidegate.serving.output_reading import OutputReading, ReadingSource, plan_reading
 from tidegate.serving.prepare import ID_ENTROPY_BYTES, Preparation, PromptSource, prepare_prompt
 from tidegate.serving.prepared import PreparedCall
@@ -34,8 +34,8 @@ def prepare_chat(call: Call, preparation: Preparation) -> PreparedCall:
     planned = plan_script(request.x_script, is_scripted=preparation.model.is_scripted, base=vocabulary)
     context = preparation.context(call, "chatcmpl-", wishes, request)
     formats = _formats(preparation, planned)
-    constraint = preparation.constraint(request, use, formats.tool or GENERIC)
-    chat = render_chat(request, preparation, use, formats.tool or GENERIC)
+    constraint = preparation.constraint(request, use, formats.call_format)
+    chat = render_chat(request, preparation, use, formats.call_format)
     token_ids, state = chat.token_ids, chat.state
     if planned is not None:
         vocabulary = planned.vocabulary
@@ -95,14 +95,16 @@ def _place(constraint: Constraint, preparation: Preparation, state: PromptState)
 def _reading(
     use: ToolUse, formats: OutputFormats, preparation: Preparation, planned: PlannedScript | None, state: PromptState
 ) -> OutputReading:
-    """How the output is read: calls of a model without a format of its own are looked for in the generic one."""
+    """How the output is read. Where calls are not looked for in all text, they are where a grammar writes them."""
     controls = preparation.model.controls
     tools = use.offered()
     if planned is not None:
         controls = controls.extended(planned.controls)
         tools = tools if planned.reads_calls else OfferedTools()
+    if formats.tool_name is None and use.enforced_place is None:
+        tools = OfferedTools()
     if tools:
-        formats = replace(formats, tool=formats.tool or GENERIC)
+        formats = replace(formats, tool=formats.call_format)
     source = ReadingSource(
         tools=tools,
         controls=controls,

@@ -41,6 +41,7 @@ class LimitSources:
     quotas: Quotas
     has_scripts: bool = False
     grammar_reason: str | None = None
+    grammar_backend: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +54,14 @@ class PublishedLimit:
     scope: LimitScope = "request"
     reason: str | None = None
     is_of_grammars: bool = False
+    only_of: str | None = None
+    """The one grammar backend that needs it."""
 
     def why_not(self, sources: LimitSources) -> str | None:
-        return sources.grammar_reason if self.is_of_grammars else self.reason
+        reason = sources.grammar_reason if self.is_of_grammars else self.reason
+        if reason is None and self.only_of is not None and self.only_of != sources.grammar_backend:
+            return f"only the grammar backend {self.only_of} needs it"
+        return reason
 
 
 def _of_limits(name: str) -> Callable[[LimitSources], int | None]:
@@ -74,8 +80,10 @@ def _fixed(value: int | None) -> Callable[[LimitSources], int | None]:
     return lambda _sources: value
 
 
-def _of_grammars(value: Callable[[LimitSources], int | None], unit: LimitUnit) -> PublishedLimit:
-    return PublishedLimit(value, unit, errors.GrammarTooComplex, is_of_grammars=True)
+def _of_grammars(
+    value: Callable[[LimitSources], int | None], unit: LimitUnit, *, only_of: str | None = None
+) -> PublishedLimit:
+    return PublishedLimit(value, unit, errors.GrammarTooComplex, is_of_grammars=True, only_of=only_of)
 
 
 def _ledger_entries(sources: LimitSources) -> int | None:
@@ -109,10 +117,10 @@ PUBLISHED_LIMITS: dict[str, PublishedLimit] = {
     "schema_rule_depth": _of_grammars(_fixed(MAX_RULE_DEPTH), "depth"),
     "schema_properties": _of_grammars(_fixed(MAX_PROPERTIES), "count"),
     "schema_multiple": _of_grammars(_fixed(MAX_MULTIPLE), "count"),
-    "schema_count": _of_grammars(_fixed(MAX_COUNTED), "count"),
-    "grammar_rules": _of_grammars(_fixed(MAX_LARK_RULES), "count"),
-    "grammar_depth": _of_grammars(_fixed(MAX_LARK_DEPTH), "depth"),
-    "grammar_bytes": _of_grammars(_fixed(MAX_EBNF_BYTES), "bytes"),
+    "schema_count": _of_grammars(_fixed(MAX_COUNTED), "count", only_of="xgrammar"),
+    "grammar_rules": _of_grammars(_fixed(MAX_LARK_RULES), "count", only_of="llguidance"),
+    "grammar_depth": _of_grammars(_fixed(MAX_LARK_DEPTH), "depth", only_of="llguidance"),
+    "grammar_bytes": _of_grammars(_fixed(MAX_EBNF_BYTES), "bytes", only_of="xgrammar"),
     "grammar_compile_ms": _of_grammars(_of_facts("grammar_compile_ms"), "milliseconds"),
     "template_ms": PublishedLimit(_of_facts("template_ms"), "milliseconds", errors.InvalidTemplateInput),
     "template_bytes": PublishedLimit(_of_facts("template_bytes"), "bytes", errors.InvalidTemplateInput),

@@ -19,6 +19,11 @@ class ServedGrammar:
     is_required: bool = False
     reason: str = NOT_CHOSEN
 
+    @property
+    def backend(self) -> str | None:
+        """The backend's name, without its version."""
+        return None if self.identity is None else self.identity.partition(" ")[0]
+
     def unserved_reason(self, info: ModelInfo | None, *, is_scripted: bool) -> str | None:
         """Returns why constraints are refused; None where they are served.
 

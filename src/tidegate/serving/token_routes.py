@@ -9,7 +9,6 @@ from tidegate.contract.codec import decode_detokenize, decode_tokenize, encode_j
 from tidegate.contract.tokenize import DetokenizeRequest, DetokenizeResponse, TokenizeRequest, TokenizeResponse
 from tidegate.serving.call import Call
 from tidegate.serving.chat_prompt import render_chat
-from tidegate.serving.output_formats import GENERIC
 from tidegate.serving.prepare import Preparation
 from tidegate.serving.prompt_rules import check_detokenize, check_tokenize, text_to_tokenize
 from tidegate.serving.tool_use import tool_use
@@ -23,7 +22,7 @@ def tokenize(call: Call, preparation: Preparation) -> bytes:
     text = text_to_tokenize(request)
     tokenizer = preparation.model.tokenizer
     if text is None:
-        form = preparation.model.formats.tool or GENERIC
+        form = preparation.model.formats.call_format
         tokens = render_chat(request, preparation, tool_use(request), form).token_ids
     else:
         tokens = tokenizer.encode(text, add_special=request.add_special_tokens is not False, parse_special=False)
