@@ -144,3 +144,13 @@ def test_regular_expressions_match_what_they_match_elsewhere() -> None:
             assert not any(re.fullmatch(pattern, word) for word in words)
             continue
         assert [w for w in words if accepts_text(grammar, w) != bool(re.fullmatch(pattern, w))] == [], pattern
+
+
+@pytest.mark.parametrize(
+    "bounds", [(0, 1), (0, 3), (1, 1), (1, 2), (2, 6), (0, 0), (1, 255), (0, 1000), (0, 1001)], ids=str
+)
+def test_strings_have_as_many_characters_as_is_said(bounds: tuple[int, int]) -> None:
+    least, most = bounds
+    grammar = compile_schema({"type": "string", "minLength": least, "maxLength": most})
+    lengths = [*range(9), 254, 255, 256, 999, 1000, 1001, 1002]
+    assert [n for n in lengths if accepts(grammar, "é" * n)] == [n for n in lengths if least <= n <= most]
