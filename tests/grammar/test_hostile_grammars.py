@@ -181,7 +181,7 @@ def test_rules_in_a_circle_count_together() -> None:
     assert refusal.limit is not None
     assert refusal.limit.name == "schema_rule_depth"
     wide = {f"d{i}": {"items": {"type": "null"}} for i in range(400)}
-    flat = {"anyOf": [{"$ref": f"#/$defs/d{i}"} for i in range(400)], "$defs": wide}
+    flat = {"properties": {f"k{i}": {"$ref": f"#/$defs/d{i}"} for i in range(400)}, "$defs": wide}
     assert not isinstance(compile_schema(flat), GrammarRefusal)
 
 
@@ -229,6 +229,26 @@ def test_a_grammar_that_reads_a_text_in_ever_more_ways_ends_in_an_error_and_not_
         if not machine.accept([ord("a")]):
             break
     assert not machine.accept([ord("a")])
+    assert machine.error is not None
+    COMPILER.fill([MaskRow(machine, 0)])
+    assert not WORDS[0].any()
+
+
+@pytest.mark.parametrize("pattern", [r"^\cC$", r"^a\cC$"])
+def test_a_schema_whose_values_are_never_written_is_refused_before_a_machine_stands_still(pattern: str) -> None:
+    refusal = compile_schema({"type": "string", "pattern": pattern})
+    assert isinstance(refusal, GrammarRefusal)
+    assert refusal.kind is RefusalKind.UNSUPPORTED_SCHEMA
+
+
+def test_a_pattern_that_takes_too_much_work_for_one_mask_ends_in_an_error() -> None:
+    grammar = COMPILER.compile(RegexSpec("(.{0,999}){9}"))
+    assert not isinstance(grammar, GrammarRefusal)
+    machine = grammar.make_matcher()
+    for byte in b"hello " * 200:
+        COMPILER.fill([MaskRow(machine, 0)])
+        if not machine.accept([byte]):
+            break
     assert machine.error is not None
     COMPILER.fill([MaskRow(machine, 0)])
     assert not WORDS[0].any()

@@ -23,7 +23,16 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
             "cli/settings.py LimitSettings.schema_depth",
         ),
     },
+    "grammar/test_ebnf_bounds.py": {
+        "counts_beyond_the_bound_are_refused": ("grammar/schema_ebnf.py MAX_COUNTED",),
+        "a_grammar_that_is_too_large_is_refused": ("grammar/schema_ebnf.py MAX_EBNF_BYTES",),
+        "cases_that_multiply_beyond_the_bound_are_refused": ("grammar/schema_cases.py MAX_CASES",),
+        "groups_nested_beyond_the_bound_are_refused": ("grammar/regex_tree.py MAX_REGEX_DEPTH",),
+    },
     "grammar/test_hostile_grammars.py": {
+        "a_pattern_that_takes_too_much_work_for_one_mask_ends_in_an_error": (
+            "grammar/llguidance_limits.py STEP_FUEL",
+        ),
         "deep_schemas_are_refused_by_their_limit": (
             "grammar/json_text.py MAX_SCHEMA_BYTES",
             "grammar/json_text.py MAX_SCHEMA_DEPTH",
@@ -345,11 +354,6 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
 REASONS = {
     "grammar/lark_product.py MAX_STEPS": "compared at each look; a counter, nothing is held",
     "grammar/llguidance_limits.py MAX_LEXER_STATES": "handed to the library, which fails the machine",
-    "grammar/llguidance_limits.py STEP_FUEL": "handed to the library, which fails the machine",
-    "grammar/schema_ebnf.py MAX_EBNF_BYTES": "compared before the library is called; xgrammar is an extra",
-    "grammar/schema_ebnf.py MAX_COUNTED": "compared before anything is written; xgrammar is an extra",
-    "grammar/schema_cases.py MAX_CASES": "compared before cases are multiplied; xgrammar is an extra",
-    "grammar/regex_tree.py MAX_REGEX_DEPTH": "compared at each group; xgrammar is an extra",
     "serving/answer_recorder.py INLINE_BYTES": "a choice between two ways of the same work; nothing is held",
     "stores/sqlite_ledger.py UPKEEP_S": "a time between two looks; nothing is held",
     "stores/ledger_file.py CHECKED_BYTES": "a choice of how much is read at the start; nothing is held",

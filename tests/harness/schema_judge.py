@@ -5,6 +5,8 @@ members, because the machine has one order and instances come in another. `rando
 allows, drawn byte by byte.
 """
 
+import json
+import math
 import random
 from collections.abc import Callable, Iterator
 from itertools import permutations
@@ -156,3 +158,16 @@ def random_text(compiler: GrammarCompiler, words: MaskWords, grammar: CompiledGr
         if not machine.accept([chosen]):
             raise AssertionError(f"the mask allowed byte {chosen}, the machine does not: {machine.error}")
     return None
+
+
+def finite_value(text: str) -> Any:
+    """Returns what a text says, or None when a number of it is too large for a double, as validators read them."""
+    found = json.loads(text)
+    waiting = [found]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, float) and math.isinf(node):
+            return None
+        if isinstance(node, dict | list):
+            waiting += node.values() if isinstance(node, dict) else node
+    return found

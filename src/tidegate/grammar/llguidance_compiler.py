@@ -51,9 +51,11 @@ _NO_VALUE = ("unsatisfiable",)
 class LlguidanceGrammar:
     """A compiled grammar."""
 
-    def __init__(self, base: llguidance.LLMatcher, eos_ids: frozenset[int], source_bytes: int) -> None:
+    def __init__(
+        self, base: llguidance.LLMatcher, eos_ids: frozenset[int], source_bytes: int, *, has_no_text: bool
+    ) -> None:
         self._base = base
-        self._has_no_text = has_no_text(base, eos_ids)
+        self._has_no_text = has_no_text
         self._eos_ids = eos_ids
         self._source_bytes = source_bytes
 
@@ -86,11 +88,27 @@ class LlguidanceCompiler:
             base = llguidance.LLMatcher(self._tokenizer, grammar, log_level=0, limits=LIMITS)
             if base.is_error():
                 raise self._placed(_refusal_of(spec, base.get_error()), written)
-            return LlguidanceGrammar(base, self._eos_ids, len(grammar))
+            first_ids = self._first_ids(spec, base)
+            has_no_text = base.is_accepting() and first_ids <= self._eos_ids
+            return LlguidanceGrammar(base, self._eos_ids, len(grammar), has_no_text=has_no_text)
         except Refused as refused:
             return refused.refusal
         except (ValueError, RecursionError):
             return invalid("the grammar cannot be read").refusal
+
+    def _first_ids(self, spec: GrammarSpec, base: llguidance.LLMatcher) -> frozenset[int]:
+        """Returns the tokens that a text may begin with. Raises Refused where there is none, or no mask is made."""
+        machine = base.deep_copy()
+        try:
+            bits = np.unpackbits(np.frombuffer(machine.compute_bitmask(), np.uint8), bitorder="little")
+        except ValueError as error:
+            raise _refusal_of(spec, machine.get_error() or str(error)) from None
+        if machine.is_error():
+            raise _refusal_of(spec, machine.get_error())
+        found = frozenset(np.flatnonzero(bits).tolist())
+        if not found:
+            raise unsupported("no text that can be written here keeps this grammar")
+        return found
 
     def _placed(self, refused: Refused, written: WrittenGrammar) -> Refused:
         """Names the first schema of a grammar of parts that does not compile by itself, if there is one."""
@@ -120,14 +138,6 @@ class LlguidanceCompiler:
             for matcher, entry in zip(matchers, rows, strict=True)
             if isinstance(matcher, LlguidanceMatcher)
         ]
-
-
-def has_no_text(base: llguidance.LLMatcher, eos_ids: frozenset[int]) -> bool:
-    """Whether a machine at its beginning allows the empty text and nothing else."""
-    if not base.is_accepting():
-        return False
-    bits = np.unpackbits(np.frombuffer(base.deep_copy().compute_bitmask(), np.uint8), bitorder="little")
-    return bool(frozenset(np.flatnonzero(bits).tolist()) <= eos_ids)
 
 
 def make_compiler(table: TokenTable) -> LlguidanceCompiler:

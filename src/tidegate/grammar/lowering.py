@@ -22,6 +22,7 @@ from tidegate.grammar.lowered_bounds import check_bounds
 from tidegate.grammar.negation import NATIVE_PATTERN, Negator
 from tidegate.grammar.object_rules import everywhere, lower_evaluation, lower_names
 from tidegate.grammar.refusal import invalid, too_complex, unsupported
+from tidegate.grammar.regex_ebnf import may_be_written
 from tidegate.grammar.schema_document import SchemaDocument
 from tidegate.grammar.schema_support import ENFORCED, REFUSED, check_keywords, escape, is_number, is_schema
 
@@ -104,6 +105,8 @@ class _Lowering:
         _lower_bounds(schema, out)
         if "pattern" in schema:
             out["pattern"] = translate(schema["pattern"], f"{path}/pattern")
+            if not may_be_written(out["pattern"]):
+                raise unsupported("no string that is written here matches the pattern", f"{path}/pattern")
         native = [{"pattern": schema[NATIVE_PATTERN]}] if NATIVE_PATTERN in schema else []
         return native + _format(schema, path, out)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tidegate.grammar.char_set import EVERY, Ranges, json_class, plain_class
-from tidegate.grammar.refusal import unsupported
+from tidegate.grammar.refusal import Refused, unsupported
 from tidegate.grammar.regex_tree import Chars, Choice, Edge, Node, Repeat, Sequence, parse_regex
 
 Spell = Callable[[Ranges], str | None]
@@ -26,6 +26,17 @@ def pattern_ebnf(pattern: str, least: int = 0, most: int | None = None) -> str |
     if shortest < least or (most is not None and (longest is None or longest > most)):
         raise unsupported("a pattern beside a length")
     return _write(node, json_class)
+
+
+def may_be_written(pattern: str) -> bool:
+    """Whether a string could be written in which the pattern is found; True where that is not known.
+
+    False where it needs a control character without a short escape.
+    """
+    try:
+        return pattern_ebnf(pattern) is not None
+    except Refused:
+        return True
 
 
 def _anchored(node: Node, *, is_search: bool) -> Node:

@@ -165,12 +165,16 @@ class _Parser:
             _refuse("classes nested so deeply")
         is_complement = self._take("^")
         found: list[tuple[int, int]] = []
+        if self._peek() == "]":
+            _refuse("a class that begins with its end")
         while not self._take("]"):
             if self._text.startswith(("&&", "--", "~~", "[:"), self.position):
                 _refuse("operations on classes")
             if self._take("["):
                 found += self._class(depth + 1)
                 continue
+            if is_complement and self._text.startswith(("\\d", "\\w", "\\s"), self.position):
+                _refuse("a complement of \\d, \\w or \\s, which other languages read as wider classes,")
             first = self._class_item()
             is_range = self._peek() == "-" and self._text[self.position + 1 : self.position + 2] not in ("]", "")
             if is_range and len(first) == 1 and first[0][0] == first[0][1]:

@@ -21,10 +21,25 @@ from tidegate.grammar.schema_cases import OBJECT_KEYWORDS, common_types, flat_ca
 from tidegate.grammar.schema_support import TYPES
 
 MAX_EBNF_BYTES = 256 * 1024
-"""A grammar as it is written for xgrammar, whose time to compile grows with it."""
+"""A grammar as it is written for xgrammar, whose time to compile grows with it: about 2.5 s a MiB."""
 
 MAX_COUNTED = 10_000
 """Items, characters or properties that a bound may count."""
+
+
+def require_small(text: str) -> str:
+    """Returns a grammar that is not too large. Raises Refused."""
+    if len(text) > MAX_EBNF_BYTES:
+        raise too_complex(
+            "the grammar, written out, is too large", LimitFact("grammar_bytes", MAX_EBNF_BYTES, len(text))
+        )
+    return text
+
+
+_MAX_CHAIN = 1_000
+"""Characters that a chain of rules counts. xgrammar's own counts take longer with each character that was written:
+a mask within `{1,255}` more than a second.
+"""
 
 _STRING_KEYWORDS = frozenset(("pattern", "format", "minLength", "maxLength"))
 _NUMBER_KEYWORDS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
@@ -51,10 +66,13 @@ class SchemaEbnf:
         self._names: dict[str, str] = {}
         self._waiting: list[str] = []
         self._num_parts = 0
+        self._chain = 0
 
     def text(self, root: str) -> str:
         """Returns the grammar; `root` is the right side of its first rule."""
-        return "\n".join((f"root ::= {root}", *self._rules)) + "\n" + _JSON_RULES
+        chain = [f'most{i} ::= character most{i - 1} | ""' for i in range(2, self._chain + 1)]
+        first = ['most1 ::= character | ""'] if self._chain else []
+        return "\n".join((f"root ::= {root}", *self._rules, *first, *chain)) + "\n" + _JSON_RULES
 
     def value(self, schema: Any) -> str:
         """Returns what a value that a lowered schema allows looks like. Raises Refused."""
@@ -111,12 +129,31 @@ class SchemaEbnf:
             case "boolean":
                 return '("true" | "false")'
             case "string":
-                return _string(case)
+                return self._string(case)
             case "integer" | "number":
                 return _number(case, kind)
             case "array":
                 return self._array(case)
         return self._object(case)
+
+    def _string(self, case: dict[str, Any]) -> str | None:
+        least, most = _counts(case, "minLength", "maxLength")
+        if most is not None and least > most:
+            return None
+        pattern = case.get("pattern")
+        if "format" in case:
+            if pattern is not None or case["format"] not in FORMAT_PATTERNS:
+                raise unsupported(f"the format {case['format']}, or a pattern beside a format")
+            pattern = FORMAT_PATTERNS[case["format"]]
+        if pattern is not None:
+            inside = pattern_ebnf(pattern, least, most)
+            return None if inside is None else f'("\\"" {inside} "\\"")'
+        if least == 0 and most is None:
+            return "string"
+        if most is not None and 0 < most - least <= _MAX_CHAIN:
+            self._chain = max(self._chain, most - least)
+            return f'("\\"" {f"character{{{least}}} " if least else ""}most{most - least} "\\"")'
+        return f'("\\"" character{{{least},{"" if most is None else most}}} "\\"")'
 
     def _array(self, case: dict[str, Any]) -> str | None:
         least, most = _counts(case, "minItems", "maxItems")
@@ -175,6 +212,8 @@ class SchemaEbnf:
         span = (max(0, least - num_required), None if most is None else most - num_required)
         if further is None and span[0] > 0:
             return None
+        if span[0] > 1:
+            raise unsupported("a count of properties that are not listed: one of them could come twice")
         return self._members(members, further, span)
 
     def _further(self, case: dict[str, Any], names: list[str]) -> str | None:
@@ -222,23 +261,6 @@ def _counts(case: dict[str, Any], least: str, most: str) -> tuple[int, int | Non
     if max(low, int(high or 0)) > MAX_COUNTED:
         raise too_complex("a count is too large", LimitFact("schema_count", MAX_COUNTED, max(low, int(high or 0))))
     return low, None if high is None else int(high)
-
-
-def _string(case: dict[str, Any]) -> str | None:
-    least, most = _counts(case, "minLength", "maxLength")
-    if most is not None and least > most:
-        return None
-    pattern = case.get("pattern")
-    if "format" in case:
-        if pattern is not None or case["format"] not in FORMAT_PATTERNS:
-            raise unsupported(f"the format {case['format']}, or a pattern beside a format")
-        pattern = FORMAT_PATTERNS[case["format"]]
-    if pattern is not None:
-        inside = pattern_ebnf(pattern, least, most)
-        return None if inside is None else f'("\\"" {inside} "\\"")'
-    if least == 0 and most is None:
-        return "string"
-    return f'("\\"" character{{{least},{"" if most is None else most}}} "\\"")'
 
 
 def _number(case: dict[str, Any], kind: str) -> str | None:
