@@ -181,7 +181,8 @@ def test_rules_in_a_circle_count_together() -> None:
     assert refusal.limit is not None
     assert refusal.limit.name == "schema_rule_depth"
     wide = {f"d{i}": {"items": {"type": "null"}} for i in range(400)}
-    flat = {"properties": {f"k{i}": {"$ref": f"#/$defs/d{i}"} for i in range(400)}, "$defs": wide}
+    names = {f"k{i}": {"$ref": f"#/$defs/d{i}"} for i in range(400)}
+    flat = {"properties": names, "required": list(names), "$defs": wide}
     assert not isinstance(compile_schema(flat), GrammarRefusal)
 
 

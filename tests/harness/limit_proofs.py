@@ -30,9 +30,7 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
         "groups_nested_beyond_the_bound_are_refused": ("grammar/regex_tree.py MAX_REGEX_DEPTH",),
     },
     "grammar/test_hostile_grammars.py": {
-        "a_pattern_that_takes_too_much_work_for_one_mask_ends_in_an_error": (
-            "grammar/llguidance_limits.py STEP_FUEL",
-        ),
+        "a_pattern_that_takes_too_much_work_for_one_mask_ends_in_an_error": ("grammar/llguidance_limits.py STEP_FUEL",),
         "deep_schemas_are_refused_by_their_limit": (
             "grammar/json_text.py MAX_SCHEMA_BYTES",
             "grammar/json_text.py MAX_SCHEMA_DEPTH",

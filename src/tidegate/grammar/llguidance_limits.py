@@ -11,12 +11,12 @@ LEXER_FUEL = 200_000
 MAX_LEXER_STATES = 50_000
 """States of one grammar's lexer, 1 to 2 KiB each."""
 
-MAX_STEP_ITEMS = 2_000
+MAX_STEP_ITEMS = 6_000
 """Items of the parser that one mask may take, within one row of it `MAX_ROW_ITEMS`: grammars that can read a text in
-many ways reach it. Its error ends the sequence.
+many ways reach it. Its error ends the sequence. Schemas do not: `lowered_bounds.MAX_PROPERTIES` comes first.
 """
 
-MAX_ROW_ITEMS = 500
+MAX_ROW_ITEMS = 1_500
 
 STEP_FUEL = 100_000
 """Work on regular expressions for one mask."""

@@ -14,8 +14,8 @@ import numpy as np
 
 from tidegate.grammar.mask_buffer import MaskWords
 
-_LIMIT_WORDS = ("too many", "fuel", "limit", "too large", "too complex")
-"""In what llguidance says when one of its limits ends a mask; without them an error is a dead end."""
+_DEAD_END = "NoExtensionBias"
+"""What llguidance says of a machine that no token moves on. Any other error is one of its limits, or a fault."""
 
 
 class LlguidanceMatcher:
@@ -95,7 +95,7 @@ class LlguidanceMatcher:
             self._machine.unsafe_compute_mask_ptr(row.ctypes.data, row.nbytes)
         if self._machine.is_error():
             row[:] = np.uint32(0)
-            if any(word in self._machine.get_error().lower() for word in _LIMIT_WORDS):
+            if _DEAD_END not in self._machine.get_error():
                 self._error = "the grammar takes too much work for one token"
 
     def _move(self, token_ids: Sequence[int]) -> None:

@@ -15,8 +15,10 @@ from tidegate.grammar.refusal import Refused, too_complex
 MAX_RULE_DEPTH = 500
 """Levels of schemas within schemas, references followed. On a stack of 8 MiB, llguidance dies at about 2,000."""
 
-MAX_PROPERTIES = 1_000
-"""Names under one `properties`: a mask may have to look at all that could come next."""
+MAX_PROPERTIES = 300
+"""Names that could come next in one place, those of all cases of a value together: a mask has to look at all of them.
+llguidance's parser holds four items for each (`llguidance_limits.MAX_ROW_ITEMS`).
+"""
 
 MAX_MULTIPLE = 100_000
 """The least common multiple of what one value must be a multiple of, in units of its last decimal."""
@@ -27,6 +29,7 @@ def check_bounds(lowered: dict[str, Any]) -> None:
     definitions: dict[str, Any] = lowered.get("$defs", {})
     root = {key: value for key, value in lowered.items() if key != "$defs"}
     _check_depth({"": root, **definitions})
+    _Widths(definitions).check([root, *definitions.values()])
     _Multiples(definitions).check([root, *definitions.values()])
 
 
@@ -54,9 +57,6 @@ def _levels(rule: Any) -> tuple[int, list[str]]:
         node, depth = waiting.pop()
         if isinstance(node, dict):
             deepest = max(deepest, depth)
-            if isinstance(node.get("properties"), dict) and len(node["properties"]) > MAX_PROPERTIES:
-                limit = LimitFact("schema_properties", MAX_PROPERTIES, len(node["properties"]))
-                raise too_complex("an object lists too many properties", limit)
             if isinstance(node.get("$ref"), str):
                 found[node["$ref"].rpartition("/")[2]] = None
             waiting += [(part, depth + 1) for key, part in node.items() if key not in ("enum", "const")]
@@ -93,6 +93,43 @@ def _components(edges: dict[str, list[str]]) -> list[frozenset[str]]:
             elif after in open_names:
                 lowest[name] = min(lowest[name], order[after])
     return found
+
+
+class _Widths:
+    """How many names of properties could come next. `check_circles` of the lowering is over."""
+
+    def __init__(self, definitions: dict[str, Any]) -> None:
+        self._definitions = definitions
+        self._known: dict[str, int] = {}
+
+    def check(self, nodes: list[Any]) -> None:
+        waiting = list(nodes)
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, dict):
+                self._width(node)
+                waiting += [part for key, part in node.items() if key not in ("enum", "const")]
+            elif isinstance(node, list):
+                waiting += node
+
+    def _width(self, schema: Any) -> int:
+        """Returns the sum over all cases of a value; a required name stands before those that follow it."""
+        if not isinstance(schema, dict):
+            return 0
+        properties, required = schema.get("properties", {}), schema.get("required", ())
+        width = sum(name not in required for name in properties) if isinstance(properties, dict) else 0
+        width += sum(self._width(part) for key in ("allOf", "anyOf") for part in schema.get(key, ()))
+        if isinstance(schema.get("$ref"), str):
+            width += self._of_definition(schema["$ref"].rpartition("/")[2])
+        if width > MAX_PROPERTIES:
+            limit = LimitFact("schema_properties", MAX_PROPERTIES, width)
+            raise too_complex("too many properties could come next in one place", limit)
+        return width
+
+    def _of_definition(self, name: str) -> int:
+        if name not in self._known:
+            self._known[name] = self._width(self._definitions[name])
+        return self._known[name]
 
 
 class _Multiples:
