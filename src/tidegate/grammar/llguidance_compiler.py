@@ -22,7 +22,7 @@ from tidegate.grammar.llguidance_tokenizer import make_tokenizer
 from tidegate.grammar.llguidance_words import is_about_size, is_about_support, say
 from tidegate.grammar.lowering import lower_schema
 from tidegate.grammar.mask_buffer import MaskWords, check_mask_words
-from tidegate.grammar.mask_rows import check_rows
+from tidegate.grammar.mask_rows import fill_rows
 from tidegate.grammar.matcher import MaskRow, TokenTable
 from tidegate.grammar.pattern_faults import pattern_path
 from tidegate.grammar.refusal import GrammarRefusal, Refused, invalid, too_complex, unsupported
@@ -126,18 +126,7 @@ class LlguidanceCompiler:
         self._words = words
 
     def fill(self, rows: Sequence[MaskRow]) -> list[int]:
-        words = self._words
-        if words is None:
-            raise ValueError("no mask buffer is registered")
-        check_rows(rows, len(words))
-        matchers = [entry.matcher for entry in rows]
-        if not all(isinstance(matcher, LlguidanceMatcher) for matcher in matchers):
-            raise ValueError("a machine of another backend")
-        return [
-            matcher.fill(words, entry.row, entry.draft_ids)
-            for matcher, entry in zip(matchers, rows, strict=True)
-            if isinstance(matcher, LlguidanceMatcher)
-        ]
+        return fill_rows(rows, self._words, LlguidanceMatcher)
 
 
 def make_compiler(table: TokenTable) -> LlguidanceCompiler:

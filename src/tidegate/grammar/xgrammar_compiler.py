@@ -20,7 +20,7 @@ from tidegate.grammar.json_text import MAX_SCHEMA_BYTES, read_schema
 from tidegate.grammar.keyword_path import keyword_path
 from tidegate.grammar.lowering import lower_schema
 from tidegate.grammar.mask_buffer import MaskWords, check_mask_words, make_mask_words, words_per_row
-from tidegate.grammar.mask_rows import check_rows
+from tidegate.grammar.mask_rows import fill_rows
 from tidegate.grammar.matcher import MaskRow, TokenTable
 from tidegate.grammar.refusal import GrammarRefusal, Refused, invalid, too_complex, unsupported
 from tidegate.grammar.regex_ebnf import regex_ebnf
@@ -101,18 +101,7 @@ class XgrammarCompiler:
         self._words = words
 
     def fill(self, rows: Sequence[MaskRow]) -> list[int]:
-        words = self._words
-        if words is None:
-            raise ValueError("no mask buffer is registered")
-        check_rows(rows, len(words))
-        matchers = [entry.matcher for entry in rows]
-        if not all(isinstance(matcher, XgrammarMatcher) for matcher in matchers):
-            raise ValueError("a machine of another backend")
-        return [
-            matcher.fill(words, entry.row, entry.draft_ids)
-            for matcher, entry in zip(matchers, rows, strict=True)
-            if isinstance(matcher, XgrammarMatcher)
-        ]
+        return fill_rows(rows, self._words, XgrammarMatcher)
 
 
 def make_compiler(table: TokenTable) -> XgrammarCompiler:
