@@ -137,7 +137,7 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kv_type_k: Annotated[KvType, _text("type of cached keys")] = "f16"
     kv_type_v: Annotated[KvType, _text("type of cached values")] = "f16"
     speculative: Annotated[
-        Literal["off", "prompt_lookup"], _text("guess tokens ahead from the prompt and the text so far; same output")
+        Literal["off", "prompt_lookup"], _text("guess tokens ahead; with repeatable the output is the same")
     ] = "off"
     max_draft_tokens: Annotated[int, _number("tokens guessed for one sequence in a step", ge=1, le=64)] = 5
     repeatable: Annotated[
