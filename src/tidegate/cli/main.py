@@ -94,7 +94,10 @@ def resolve_settings(config_file: Path | None, model: str | None, flags: dict[st
 class _Commands(click.Group):
     """A group that also knows groups of commands by their modules, which are imported when they are used."""
 
-    elsewhere: ClassVar[dict[str, str]] = {"keys": "tidegate.cli.keys_command"}
+    elsewhere: ClassVar[dict[str, str]] = {
+        "conform": "tidegate.cli.conform_command",
+        "keys": "tidegate.cli.keys_command",
+    }
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), *self.elsewhere])

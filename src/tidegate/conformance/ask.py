@@ -1,0 +1,101 @@
+"""Ask: one HTTP request of a case, as data: what is sent, how it is sent, and how the answer is read.
+
+Strings of a body, path or header may hold `{model}`, `{marker}` (a word that no other ask of the run holds) and
+`{copy}` (0 for the first copy). A value that depends on an earlier answer is a `Derived`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+
+class Place(Enum):
+    """What the path of an ask begins below."""
+
+    API = "the base URL, which ends in /v1"
+    ROOT = "the server's root"
+    ADMIN = "the admin URL"
+
+
+class Leaving(Enum):
+    """When a client goes away on purpose, without having read everything."""
+
+    AFTER_REQUEST = "as soon as the request is sent"
+    HALF_REQUEST = "when half of the body is sent"
+    AFTER_HEAD = "when status and headers are read"
+    AFTER_EVENTS = "when `events` events are read"
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A value made from earlier exchanges. `make` is a named function of them; it may raise CannotTell."""
+
+    make: Callable[..., Any]
+    of: tuple[str, ...]
+    args: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """How a request is sent and its answer read. Times in seconds.
+
+    `send_bytes`: at most so many bytes in a write. `send_pause_s`: between two writes. `leaving`: see there;
+    `with_reset`: the connection is reset, not closed. `pause_after_events`: then nothing is read for `pause_s`.
+    `read_bytes`: at most so many bytes in a read, `read_pause_s` between two. `receive_buffer_bytes`: of the socket.
+    `timeout_s`: from connecting to the end; None: the run's own.
+    """
+
+    send_bytes: int | None = None
+    send_pause_s: float = 0.0
+    leaving: Leaving | None = None
+    events: int = 1
+    with_reset: bool = False
+    pause_after_events: int | None = None
+    pause_s: float = 0.0
+    read_bytes: int | None = None
+    read_pause_s: float = 0.0
+    receive_buffer_bytes: int | None = None
+    timeout_s: float | None = None
+
+
+PLAIN = Manner()
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """Ask again, every `every_s`, until `check` finds nothing wrong, for at most `within_s` seconds. Only the last
+    exchange is kept. `of`: exchanges of earlier asks that the check gets before the new one.
+    """
+
+    check: Callable[..., Any]
+    within_s: float
+    every_s: float = 0.25
+    of: tuple[str, ...] = ()
+    args: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """One request. Asks of one `wave` are sent at once, waves one after the other; so are `copies` of one ask.
+
+    `body`: JSON, sent as such; `raw`: sent as it stands, instead. `headers`: besides Host, Content-Type,
+    Content-Length, Authorization and User-Agent; None leaves one of those out. `script`: what a scripted engine is to
+    play (`x_script`); other servers are not sent it. `delay_s`: waits before it is sent, from the wave's beginning.
+    `is_refusable`: an honest refusal of this ask makes the case `unsupported`.
+    """
+
+    name: str = "it"
+    method: str = "POST"
+    path: str = "/chat/completions"
+    place: Place = Place.API
+    body: Any = None
+    raw: bytes | None = None
+    headers: Mapping[str, str | Derived | None] = field(default_factory=dict)
+    script: Any = None
+    manner: Manner = PLAIN
+    wave: int = 0
+    copies: int = 1
+    delay_s: float = 0.0
+    until: Until | None = None
+    is_refusable: bool = False

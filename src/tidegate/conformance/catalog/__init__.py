@@ -1,0 +1,6 @@
+"""All cases, area by area, in the order of the report."""
+
+from tidegate.conformance.case import Case
+from tidegate.conformance.catalog import chat
+
+CASES: tuple[Case, ...] = (*chat.CASES,)

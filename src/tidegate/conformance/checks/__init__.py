@@ -1,0 +1,1 @@
+"""Assertions that cases use: named functions of exchanges, each of which yields what is wrong."""

@@ -1,0 +1,23 @@
+"""Clauses: what was promised, and where it is written. Every case names those that it checks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegate.conformance.openai_clauses import OPENAI
+from tidegate.conformance.tidegate_clauses import TIDEGATE
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """`text`: the rule in our words. `source`: the document and its part."""
+
+    id: str
+    text: str
+    source: str
+
+
+def _read(table: Mapping[str, tuple[str, str]], prefix: str) -> dict[str, Clause]:
+    return {f"{prefix}:{name}": Clause(f"{prefix}:{name}", text, source) for name, (text, source) in table.items()}
+
+
+CLAUSES: Mapping[str, Clause] = _read(OPENAI, "openai") | _read(TIDEGATE, "tidegate")

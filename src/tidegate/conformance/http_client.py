@@ -1,0 +1,153 @@
+"""One HTTP/1.1 exchange over a socket: sends as the ask's manner says, keeps every byte that comes and when it came.
+
+A connection for each exchange: what one case does to a connection is no matter of another's. Never raises for what a
+server does; the exchange's ending says it.
+"""
+
+import asyncio
+import socket
+import ssl
+import struct
+import time
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from tidegate.conformance.ask import Ask, Leaving, Manner
+from tidegate.conformance.exchange import Ending, Exchange, Piece
+from tidegate.conformance.fill import WireRequest
+from tidegate.conformance.http_response import ResponseReader
+from tidegate.conformance.sse_reader import SseReader
+
+READ_BYTES = 64 * 1024
+MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What has come so far."""
+
+    response: ResponseReader
+    start: float
+    pieces: list[Piece] = field(default_factory=list)
+    num_bytes: int = 0
+    num_events: int = 0
+    sse: SseReader = field(default_factory=SseReader)
+    num_body_pieces: int = 0
+
+    def take(self, data: bytes) -> None:
+        self.pieces.append(Piece(time.monotonic() - self.start, data))
+        self.num_bytes += len(data)
+        self.response.feed(data)
+        for piece in self.response.body[self.num_body_pieces :]:
+            self.num_events += len(self.sse.feed(piece.data))
+        self.num_body_pieces = len(self.response.body)
+
+
+async def exchange(ask: Ask, copy: int, marker: str, request: WireRequest, timeout_s: float) -> Exchange:
+    """Returns what came of the request. `timeout_s`: from connecting to the end, unless the manner has its own."""
+    reading = _Reading(ResponseReader(ask.method), time.monotonic())
+    limit_s = ask.manner.timeout_s or timeout_s
+    detail = ""
+    try:
+        async with asyncio.timeout(limit_s):
+            ending = await _talk(ask.manner, request, reading)
+    except TimeoutError:
+        ending, detail = Ending.TIMED_OUT, f"after {limit_s:g} s"
+    except ConnectionResetError as error:
+        ending, detail = Ending.RESET, str(error)
+    except OSError as error:
+        ending, detail = (Ending.RESET if reading.pieces else Ending.NO_CONNECTION), str(error)
+    if reading.response.fault is not None:
+        ending, detail = Ending.NOT_HTTP, reading.response.fault
+    return Exchange(
+        ask=ask.name,
+        copy=copy,
+        method=ask.method,
+        url=request.url,
+        request=request.shown(),
+        marker=marker,
+        pieces=tuple(reading.pieces),
+        ending=ending,
+        detail=detail,
+        duration_s=time.monotonic() - reading.start,
+        request_json=request.json,
+    )
+
+
+async def _talk(manner: Manner, request: WireRequest, reading: _Reading) -> Ending:
+    reader, writer = await _connect(request.url, manner)
+    try:
+        sending = asyncio.create_task(_send(writer, request, manner))
+        try:
+            if manner.leaving in (Leaving.AFTER_REQUEST, Leaving.HALF_REQUEST):
+                await sending
+                return Ending.LEFT
+            return await _read(reader, manner, reading)
+        finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+    finally:
+        if manner.with_reset:
+            linger = struct.pack("ii", 1, 0)
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        writer.close()
+
+
+async def _connect(url: str, manner: Manner) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    parts = urlsplit(url)
+    is_tls = parts.scheme == "https"
+    context = ssl.create_default_context() if is_tls else None
+    port = parts.port or (443 if is_tls else 80)
+    host = parts.hostname or ""
+    limit = min(READ_BYTES, manner.receive_buffer_bytes or READ_BYTES)
+    if manner.receive_buffer_bytes is None:
+        return await asyncio.open_connection(host, port, ssl=context, limit=limit)
+    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, manner.receive_buffer_bytes)
+    sock.setblocking(False)
+    try:
+        await asyncio.get_running_loop().sock_connect(sock, (host, port))
+    except BaseException:
+        sock.close()
+        raise
+    return await asyncio.open_connection(sock=sock, ssl=context, server_hostname=host if context else None, limit=limit)
+
+
+async def _send(writer: asyncio.StreamWriter, request: WireRequest, manner: Manner) -> None:
+    body = request.body
+    if manner.leaving is Leaving.HALF_REQUEST:
+        body = body[: len(body) // 2]
+    data = request.head + body
+    step = manner.send_bytes or len(data) or 1
+    for start in range(0, len(data), step):
+        writer.write(data[start : start + step])
+        await writer.drain()
+        if manner.send_pause_s:
+            await asyncio.sleep(manner.send_pause_s)
+
+
+async def _read(reader: asyncio.StreamReader, manner: Manner, reading: _Reading) -> Ending:
+    has_paused = False
+    while True:
+        data = await reader.read(manner.read_bytes or READ_BYTES)
+        if not data:
+            reading.response.finish()
+            return Ending.WHOLE if reading.response.is_whole else Ending.CUT
+        reading.take(data)
+        if reading.response.is_whole or reading.response.fault is not None:
+            return Ending.WHOLE
+        if reading.num_bytes > MAX_RESPONSE_BYTES:
+            return Ending.LEFT
+        if _leaves(manner, reading):
+            return Ending.LEFT
+        if manner.pause_after_events is not None and not has_paused and reading.num_events >= manner.pause_after_events:
+            has_paused = True
+            await asyncio.sleep(manner.pause_s)
+        if manner.read_pause_s:
+            await asyncio.sleep(manner.read_pause_s)
+
+
+def _leaves(manner: Manner, reading: _Reading) -> bool:
+    if manner.leaving is Leaving.AFTER_HEAD:
+        return reading.response.status is not None
+    return manner.leaving is Leaving.AFTER_EVENTS and reading.num_events >= manner.events

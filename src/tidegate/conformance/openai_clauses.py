@@ -1,0 +1,16 @@
+"""Rules of the public OpenAI contract (OpenAPI document 2.3.0, the official Python client 3.57) and of the standards
+below it. Name: (the rule in our words, where it is written).
+"""
+
+from collections.abc import Mapping
+
+_SPEC = "OpenAI OpenAPI 2.3.0"
+_CLIENT = "openai-python 3.57.0"
+
+OPENAI: Mapping[str, tuple[str, str]] = {
+    "chat.object": (
+        "A chat completion has id, object `chat.completion`, created, model and choices; a choice has index, message, "
+        "finish_reason and logprobs; a message has role `assistant`, content and refusal.",
+        f"{_SPEC}, CreateChatCompletionResponse",
+    ),
+}
