@@ -23,7 +23,7 @@ class BrokenServer:
         self._upstream = upstream
         self.mutant = mutant
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
-        self._listener.settimeout(0.1)
+        self._listener.settimeout(0.02)
         self.port: int = self._listener.getsockname()[1]
         self._is_closing = threading.Event()
         self._threads: list[threading.Thread] = []

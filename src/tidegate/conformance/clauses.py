@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidegate.conformance.openai_clauses import OPENAI
+from tidegate.conformance.output_clauses import OPENAI_OUTPUT, TIDEGATE_OUTPUT
 from tidegate.conformance.tidegate_clauses import TIDEGATE
 
 
@@ -20,4 +21,9 @@ def _read(table: Mapping[str, tuple[str, str]], prefix: str) -> dict[str, Clause
     return {f"{prefix}:{name}": Clause(f"{prefix}:{name}", text, source) for name, (text, source) in table.items()}
 
 
-CLAUSES: Mapping[str, Clause] = _read(OPENAI, "openai") | _read(TIDEGATE, "tidegate")
+CLAUSES: Mapping[str, Clause] = (
+    _read(OPENAI, "openai")
+    | _read(OPENAI_OUTPUT, "openai")
+    | _read(TIDEGATE, "tidegate")
+    | _read(TIDEGATE_OUTPUT, "tidegate")
+)

@@ -8,7 +8,7 @@ import jsonschema_rs
 
 
 def describe_breach(schema: Any, value: Any) -> str | None:
-    """Returns what of the value breaks the schema (draft 2020-12, formats asserted), in words; None where nothing does."""
+    """Returns what of the value breaks the schema (draft 2020-12, formats asserted); None where nothing does."""
     validator = jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
     for error in validator.iter_errors(value):
         where = "/".join(map(str, error.instance_path))

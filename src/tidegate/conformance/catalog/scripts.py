@@ -16,7 +16,9 @@ def plays(text: str, *, piece_chars: int = _PIECE_CHARS, **more: Any) -> dict[st
 
 def plays_calls(*calls: tuple[str, str], before: str = "", piece_chars: int = _PIECE_CHARS) -> dict[str, Any]:
     """Returns a script that writes some text and then calls, each a name and its arguments as JSON text."""
-    written = [f'<tool_call>\n{{"name": "{name}", "arguments": {arguments}}}\n</tool_call>' for name, arguments in calls]
+    written = [
+        f'<tool_call>\n{{"name": "{name}", "arguments": {arguments}}}\n</tool_call>' for name, arguments in calls
+    ]
     return plays(before + "\n".join(written), piece_chars=piece_chars, parsers={"tool": CALL_FORMAT})
 
 

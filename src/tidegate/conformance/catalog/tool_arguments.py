@@ -35,14 +35,14 @@ _KINDS: tuple[tuple[str, str, str, Any, str], ...] = (
     (
         "truth",
         "true and false stay truth values",
-        "The text \"false\" is true in most languages.",
+        'The text "false" is true in most languages.',
         closed(is_open={"type": "boolean"}),
         '{"is_open": false}',
     ),
     (
         "null",
         "null stays null",
-        "The text \"null\" is a name, and not nothing.",
+        'The text "null" is a name, and not nothing.',
         closed(port={"type": "null"}),
         '{"port": null}',
     ),
@@ -50,7 +50,10 @@ _KINDS: tuple[tuple[str, str, str, Any, str], ...] = (
         "nested",
         "objects and lists in objects",
         "Servers that flatten arguments lose what belongs to what.",
-        closed(at=closed(row={"type": "integer", "enum": [3]}), tags={"type": "array", "items": {"enum": ["a"]}, "minItems": 1, "maxItems": 2}),
+        closed(
+            at=closed(row={"type": "integer", "enum": [3]}),
+            tags={"type": "array", "items": {"enum": ["a"]}, "minItems": 1, "maxItems": 2},
+        ),
         '{"at": {"row": 3}, "tags": ["a"]}',
     ),
     (

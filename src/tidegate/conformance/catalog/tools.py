@@ -57,12 +57,12 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         id="tools.auto_finish",
-        title="An answer that calls a tool by the model's own choice ends with `tool_calls`, one that does not never does",
+        title="An answer that calls a tool by the model's own choice ends with `tool_calls`, no other does",
         why="Agents decide by finish_reason whether to run tools or to show the text.",
         clauses=("openai:tools.finish_reason",),
         severity=Severity.BREAKS_CLIENTS,
         needs=(Capability.TOOLS,),
-        asks=(Ask(body=tool_body(), script=plays_calls(RED, before="One moment.")),),
+        asks=(Ask(body=tool_body(max_tokens=48), script=plays_calls(RED, before="One moment.", piece_chars=8)),),
         expects=(expect(has_answer), expect(answer_is_consistent), expect(calls_are_of, names=_NAMES)),
     ),
     Case(
@@ -72,7 +72,9 @@ CASES: tuple[Case, ...] = (
         clauses=("openai:tools.finish_reason",),
         severity=Severity.BREAKS_CLIENTS,
         needs=(Capability.TOOLS,),
-        asks=(Ask(body=tool_body(text="Say hello.", tool_choice="auto"), script=plays("Hello to you.")),),
+        asks=(
+            Ask(body=tool_body(text="Say hello.", tool_choice="auto", max_tokens=32), script=plays("Hello to you.")),
+        ),
         expects=(expect(has_answer), expect(answer_is_consistent)),
     ),
     Case(
@@ -93,9 +95,7 @@ CASES: tuple[Case, ...] = (
         severity=Severity.NUISANCE,
         profile=Profile.TIDEGATE,
         needs=_FORCED,
-        asks=(
-            Ask(body=tool_body(tool_choice="required", parallel_tool_calls=False), script=plays_calls(RED)),
-        ),
+        asks=(Ask(body=tool_body(tool_choice="required", parallel_tool_calls=False), script=plays_calls(RED)),),
         expects=(expect(has_answer), expect(calls_end_with, allowed=("tool_calls",))),
     ),
     Case(
@@ -237,7 +237,9 @@ CASES: tuple[Case, ...] = (
         asks=(
             Ask(
                 body=tool_body(tool_choice="required", max_tokens=_CUT_AT),
-                script=plays_calls(("pick_colour", '{"colour": "red", "why": "because it is a warm one"}'), piece_chars=8),
+                script=plays_calls(
+                    ("pick_colour", '{"colour": "red", "why": "because it is a warm one"}'), piece_chars=8
+                ),
             ),
         ),
         expects=(expect(has_answer), expect(cut_is_honest, budget=_CUT_AT)),
@@ -251,7 +253,7 @@ CASES: tuple[Case, ...] = (
         needs=(Capability.TOOLS,),
         asks=(
             Ask(
-                body=tool_body(text="Call the tool open_door with no arguments."),
+                body=tool_body(text="Call the tool open_door with no arguments.", max_tokens=48),
                 script=plays_calls(("open_door", '{"wide": true}')),
             ),
         ),

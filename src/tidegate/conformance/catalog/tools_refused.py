@@ -7,35 +7,118 @@ from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Profile, Severity, expect
 from tidegate.conformance.catalog.scripts import plays_calls
 from tidegate.conformance.catalog.tool_bodies import COLOUR, RED, function_tool, named, tool_body
-from tidegate.conformance.checks.refusal import is_refused, names_fault
 from tidegate.conformance.checks.generation import has_answer
+from tidegate.conformance.checks.refusal import is_refused, names_fault
 from tidegate.conformance.checks.tool_calls import nothing_is_called
 
 _WHY = "The mistake shows up far from its cause: as a call that no client can run, or as none."
 
 _BROKEN: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
-    ("name_characters", "A name of other characters than letters, digits, _ and -", "names", tool_body(function_tool("pick a colour!"))),
+    (
+        "name_characters",
+        "A name of other characters than letters, digits, _ and -",
+        "names",
+        tool_body(function_tool("pick a colour!")),
+    ),
     ("name_length", "A name of more than 64 characters", "names", tool_body(function_tool("n" * 65))),
-    ("name_missing", "A function without a name", "names", tool_body({"type": "function", "function": {"description": "?"}})),
+    (
+        "name_missing",
+        "A function without a name",
+        "names",
+        tool_body({"type": "function", "function": {"description": "?"}}),
+    ),
     ("function_missing", "A tool of type function without `function`", "offer", tool_body({"type": "function"})),
-    ("type_unknown", "A tool of an unknown type", "offer", tool_body({"type": "spell", "spell": {"name": "pick_colour"}})),
-    ("parameters_not_object", "`parameters` that are no object", "parameters", tool_body(function_tool("pick_colour", "colour"))),
+    (
+        "type_unknown",
+        "A tool of an unknown type",
+        "offer",
+        tool_body({"type": "spell", "spell": {"name": "pick_colour"}}),
+    ),
+    (
+        "parameters_not_object",
+        "`parameters` that are no object",
+        "parameters",
+        tool_body(function_tool("pick_colour", "colour")),
+    ),
     ("tools_not_list", "`tools` that are no list", "offer", tool_body() | {"tools": COLOUR}),
     ("choice_unknown_word", "A tool_choice that is no known word", "choice_values", tool_body(tool_choice="sometimes")),
-    ("choice_not_offered", "A tool_choice that names a tool that is not offered", "choice_named", tool_body(tool_choice=named("open_door"))),
+    (
+        "choice_not_offered",
+        "A tool_choice that names a tool that is not offered",
+        "choice_named",
+        tool_body(tool_choice=named("open_door")),
+    ),
 )
 
 _EXACT: tuple[tuple[str, str, dict[str, Any], dict[str, Any]], ...] = (
-    ("exact_name", "A bad name is `invalid_value`, and `param` is its path", tool_body(COLOUR, function_tool("a b")), {"code": "invalid_value", "param": "tools[1].function.name"}),
-    ("exact_name_length", "A name that is too long is `invalid_value`, and `param` is its path", tool_body(function_tool("n" * 65)), {"code": "invalid_value", "param": "tools[0].function.name"}),
-    ("exact_twins", "Two tools of one name are refused", tool_body(COLOUR, COLOUR), {"code": "invalid_value", "param": "tools[1].function.name"}),
-    ("exact_parameters", "`parameters` of another type than `object` are refused at their path", tool_body(function_tool("pick_colour", {"type": "string"})), {"code": "invalid_value", "param": "tools[0].function.parameters.type"}),
-    ("exact_choice", "A choice of a tool that is not offered is refused at `tool_choice`", tool_body(tool_choice=named("open_door")), {"code": "invalid_value", "param": "tool_choice"}),
-    ("exact_required_without_tools", "`required` without tools is refused at `tool_choice`", tool_body() | {"tools": [], "tool_choice": "required"}, {"code": "invalid_value", "param": "tool_choice"}),
-    ("exact_schema", "A strict tool's schema that is none is `invalid_schema` at its path", tool_body(function_tool("pick_colour", {"type": "object", "properties": {"a": {"type": "colour"}}}, strict=True)), {"code": "invalid_schema", "param": "tools[0].function.parameters.properties.a.type"}),
-    ("exact_unenforced", "A strict tool's keyword that is not enforced is `unsupported_schema` at its path", tool_body(function_tool("pick_colour", {"type": "object", "properties": {"a": {"type": "string", "pattern": "(?=x)y"}}}, strict=True)), {"code": "unsupported_schema", "param": "tools[0].function.parameters.properties.a.pattern"}),
-    ("exact_mixed", "`functions` beside `tools` are refused", tool_body(functions=[{"name": "pick_colour"}]), {"code": "invalid_value", "param": "functions"}),
-    ("exact_count", "More than 128 tools are refused, and the limit is named", tool_body(*(function_tool(f"tool_{n}") for n in range(129))), {"code": "invalid_value", "param": "tools", "limit": "tools"}),
+    (
+        "exact_name",
+        "A bad name is `invalid_value`, and `param` is its path",
+        tool_body(COLOUR, function_tool("a b")),
+        {"code": "invalid_value", "param": "tools[1].function.name"},
+    ),
+    (
+        "exact_name_length",
+        "A name that is too long is `invalid_value`, and `param` is its path",
+        tool_body(function_tool("n" * 65)),
+        {"code": "invalid_value", "param": "tools[0].function.name"},
+    ),
+    (
+        "exact_twins",
+        "Two tools of one name are refused",
+        tool_body(COLOUR, COLOUR),
+        {"code": "invalid_value", "param": "tools[1].function.name"},
+    ),
+    (
+        "exact_parameters",
+        "`parameters` of another type than `object` are refused at their path",
+        tool_body(function_tool("pick_colour", {"type": "string"})),
+        {"code": "invalid_value", "param": "tools[0].function.parameters.type"},
+    ),
+    (
+        "exact_choice",
+        "A choice of a tool that is not offered is refused at `tool_choice`",
+        tool_body(tool_choice=named("open_door")),
+        {"code": "invalid_value", "param": "tool_choice"},
+    ),
+    (
+        "exact_required_without_tools",
+        "`required` without tools is refused at `tool_choice`",
+        tool_body() | {"tools": [], "tool_choice": "required"},
+        {"code": "invalid_value", "param": "tool_choice"},
+    ),
+    (
+        "exact_schema",
+        "A strict tool's schema that is none is `invalid_schema` at its path",
+        tool_body(
+            function_tool("pick_colour", {"type": "object", "properties": {"a": {"type": "colour"}}}, strict=True)
+        ),
+        {"code": "invalid_schema", "param": "tools[0].function.parameters.properties.a.type"},
+    ),
+    (
+        "exact_unenforced",
+        "A strict tool's keyword that is not enforced is `unsupported_schema` at its path",
+        tool_body(
+            function_tool(
+                "pick_colour",
+                {"type": "object", "properties": {"a": {"type": "string", "pattern": "(?=x)y"}}},
+                strict=True,
+            )
+        ),
+        {"code": "unsupported_schema", "param": "tools[0].function.parameters.properties.a.pattern"},
+    ),
+    (
+        "exact_mixed",
+        "`functions` beside `tools` are refused",
+        tool_body(functions=[{"name": "pick_colour"}]),
+        {"code": "invalid_value", "param": "functions"},
+    ),
+    (
+        "exact_count",
+        "More than 128 tools are refused, and the limit is named",
+        tool_body(*(function_tool(f"tool_{n}") for n in range(129))),
+        {"code": "invalid_value", "param": "tools", "limit": "tools"},
+    ),
 )
 
 

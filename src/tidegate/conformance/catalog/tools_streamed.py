@@ -28,9 +28,7 @@ from tidegate.conformance.checks.tool_fragments import (
 
 _NEEDS = (Capability.FORCED_TOOLS, Capability.STREAMS)
 _CUT_AT = 8
-_TWO = tool_body(
-    COLOUR, SIZE, text="Pick red and set size 7.", tool_choice="required", max_tokens=200, stream=True
-)
+_TWO = tool_body(COLOUR, SIZE, text="Pick red and set size 7.", tool_choice="required", max_tokens=200, stream=True)
 _ONE = tool_body(tool_choice="required", stream=True)
 _SAME = tool_body(ONE_VALUE, tool_choice=named("pick_colour"))
 
@@ -142,7 +140,12 @@ CASES: tuple[Case, ...] = (
         clauses=("openai:tools.finish_reason",),
         severity=Severity.BREAKS_CLIENTS,
         needs=(Capability.TOOLS, Capability.STREAMS),
-        asks=(Ask(body=tool_body(stream=True), script=plays_calls(RED, before="One moment.")),),
+        asks=(
+            Ask(
+                body=tool_body(stream=True, max_tokens=48),
+                script=plays_calls(RED, before="One moment.", piece_chars=8),
+            ),
+        ),
         expects=(expect(has_answer), expect(answer_is_consistent), expect(calls_are_of, names=("pick_colour",))),
     ),
     Case(
@@ -186,9 +189,7 @@ CASES: tuple[Case, ...] = (
         clauses=("openai:tools.parallel",),
         severity=Severity.WRONG_DATA,
         needs=_NEEDS,
-        asks=(
-            Ask(body=_TWO | {"parallel_tool_calls": False}, script=plays_calls(RED, SEVEN), is_refusable=True),
-        ),
+        asks=(Ask(body=_TWO | {"parallel_tool_calls": False}, script=plays_calls(RED, SEVEN), is_refusable=True),),
         expects=(expect(has_answer), expect(calls_are_at_most, most=1)),
     ),
     Case(
@@ -211,7 +212,9 @@ CASES: tuple[Case, ...] = (
         asks=(
             Ask(
                 body=_ONE | {"max_tokens": _CUT_AT, "stream_options": {"include_usage": True}},
-                script=plays_calls(("pick_colour", '{"colour": "red", "why": "because it is a warm one"}'), piece_chars=8),
+                script=plays_calls(
+                    ("pick_colour", '{"colour": "red", "why": "because it is a warm one"}'), piece_chars=8
+                ),
             ),
         ),
         expects=(expect(has_answer), expect(cut_is_honest, budget=_CUT_AT)),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tidegate.conformance.answer import Answer, Choice, ToolCall, read_answer
-from tidegate.conformance.exchange import Exchange
+from tidegate.conformance.exchange import Ending, Exchange
 from tidegate.conformance.verdict import CannotTell, Fault
 
 
@@ -18,6 +18,8 @@ def answered(exchange: Exchange) -> Answer:
 def has_answer(exchange: Exchange) -> Iterator[Fault]:
     """The status is 200, and a choice came whole: it has a finish reason."""
     answer = read_answer(exchange)
+    if exchange.ending is Ending.TIMED_OUT:
+        raise CannotTell(f"no whole answer came in time ({exchange.detail})")
     if exchange.status != 200:
         yield Fault(f"status {exchange.status}, expected 200: {exchange.body[:200].decode('utf-8', 'replace')}")
     elif answer.error is not None:

@@ -1,4 +1,4 @@
-"""Calls of tools in an answer, whole or streamed: that they are there, that they are well formed, how the answer ends."""
+"""Calls of tools in an answer, whole or streamed: that they are there, their form, and how the answer ends."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 from tidegate.conformance.checks.generation import answered, called, calls_of, is_cut
 from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import MISSING, NOT_JSON, at, read_json
+from tidegate.conformance.json_text import NOT_JSON, at, read_json
 from tidegate.conformance.schema_judge import describe_breach
 from tidegate.conformance.verdict import CannotTell, Fault
 
@@ -18,7 +18,7 @@ _MARKUP = re.compile(
 
 
 def calls_are_made(exchange: Exchange, *, names: tuple[str, ...], least: int = 1) -> Iterator[Fault]:
-    """At least `least` calls, all of tools among `names`. Fewer are no fault where the token budget ended the answer."""
+    """At least `least` calls, all of tools among `names`. Fewer are no fault where the budget ended the answer."""
     calls = calls_of(answered(exchange).choice())
     if len(calls) < least and is_cut(exchange):
         raise CannotTell("the token budget ended the answer before the call")
@@ -92,7 +92,7 @@ def answer_is_consistent(exchange: Exchange) -> Iterator[Fault]:
 
 
 def arguments_are_json(exchange: Exchange, *, schema: Any = None) -> Iterator[Fault]:
-    """The arguments of each call are one JSON object, and keep the schema. A cut answer's last call may be incomplete."""
+    """The arguments of each call are one JSON object, and keep the schema. A cut answer's last call may be open."""
     calls = called(exchange)
     for call in calls:
         value = read_json(call.arguments.encode("utf-8", "surrogatepass"))
@@ -101,7 +101,9 @@ def arguments_are_json(exchange: Exchange, *, schema: Any = None) -> Iterator[Fa
         if not isinstance(value, dict):
             yield Fault(f"tool_calls[{call.index}] has arguments that are no JSON object: {call.arguments[:200]!r}")
         elif schema is not None and (breach := describe_breach(schema, value)) is not None:
-            yield Fault(f"tool_calls[{call.index}] has arguments {call.arguments[:200]} that break the schema: {breach}")
+            yield Fault(
+                f"tool_calls[{call.index}] has arguments {call.arguments[:200]} that break the schema: {breach}"
+            )
 
 
 def ids_differ(exchange: Exchange) -> Iterator[Fault]:
@@ -138,19 +140,17 @@ def content_holds_no_call(exchange: Exchange) -> Iterator[Fault]:
 
 
 def cut_is_honest(exchange: Exchange, *, budget: int) -> Iterator[Fault]:
-    """An answer that used up its budget says `length`; one with a call that is not whole never says `tool_calls`."""
+    """An answer whose last call is not whole, or that spent its budget before any, ends with `length`."""
     answer = answered(exchange)
     choice = answer.choice()
+    calls = calls_of(choice)
     spent = at(answer.usage, "completion_tokens")
-    open_calls = [call for call in calls_of(choice) if read_json(call.arguments.encode()) is NOT_JSON]
-    if open_calls and choice.finish_reason != "length":
-        yield Fault(
-            f"finish_reason is {choice.finish_reason!r}, and the arguments of {open_calls[0].name!r} stop in the middle: "
-            f"{open_calls[0].arguments[:100]!r}"
-        )
-    if not open_calls and (spent is MISSING or not isinstance(spent, int) or spent < budget):
+    is_open = any(read_json(call.arguments.encode("utf-8", "surrogatepass")) is NOT_JSON for call in calls)
+    is_spent = isinstance(spent, int) and spent >= budget
+    if calls and not is_open:
         raise CannotTell("the call was complete within the budget")
-    if not open_calls and choice.finish_reason not in ("length", "tool_calls", "stop"):
-        yield Fault(f"finish_reason is {choice.finish_reason!r}")
-    if not open_calls and not choice.tool_calls and choice.finish_reason != "length":
-        yield Fault(f"{spent} tokens are used up, and finish_reason is {choice.finish_reason!r}")
+    if not calls and not is_spent:
+        raise CannotTell(f"the answer has no call, and ended within the budget ({spent!r} tokens)")
+    if choice.finish_reason != "length":
+        inside = f"inside the arguments {calls[-1].arguments[:80]!r}" if calls else f"after {spent} tokens"
+        yield Fault(f"finish_reason is {choice.finish_reason!r}, and the answer was cut {inside}")
