@@ -27,9 +27,7 @@ def probe_ask(name: str, wave: int, *, delay_s: float = 0.0, script: Any = None)
 
 def metrics_ask(name: str, wave: int, *, until: Until | None = None, delay_s: float = 0.0) -> Ask:
     """Returns a look at the server's metrics."""
-    return Ask(
-        name=name, wave=wave, method="GET", path="/metrics", place=Place.METRICS, until=until, delay_s=delay_s
-    )
+    return Ask(name=name, wave=wave, method="GET", path="/metrics", place=Place.METRICS, until=until, delay_s=delay_s)
 
 
 def rest_ask(name: str = "before", wave: int = 0) -> Ask:

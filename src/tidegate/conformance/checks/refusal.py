@@ -8,6 +8,7 @@ from tidegate.conformance.json_text import MISSING, NOT_JSON, at
 from tidegate.conformance.verdict import Fault
 
 OVERLOADED = (429, 503)
+_MEMBERS = (("message", str), ("type", str), ("param", str | None), ("code", str | None))
 LONGEST_WAIT_S = 120
 """The official client takes a longer `Retry-After` as a ban on coming again."""
 
@@ -20,7 +21,7 @@ def has_error_object(exchange: Exchange) -> Iterator[Fault]:
     if not isinstance(at(exchange.json, "error"), dict):
         yield Fault(f"the body of a {exchange.status} has no `error` object: {exchange.body[:80]!r}")
         return
-    for name, kinds in (("message", (str,)), ("type", (str,)), ("param", (str, type(None))), ("code", (str, type(None)))):
+    for name, kinds in _MEMBERS:
         value = at(exchange.json, "error", name)
         if value is MISSING or not isinstance(value, kinds):
             yield Fault(f"error.{name} is {value!r}")

@@ -1,7 +1,7 @@
 """Idempotent answers: recorded ones, fresh ones, and how often the work was done."""
 
-from collections.abc import Iterator
 from collections import Counter
+from collections.abc import Iterator
 
 from tidegate.conformance.checks.load import load_of
 from tidegate.conformance.checks.refusal import is_refused
