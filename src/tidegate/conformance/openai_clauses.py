@@ -13,4 +13,9 @@ OPENAI: Mapping[str, tuple[str, str]] = {
         "finish_reason and logprobs; a message has role `assistant`, content and refusal.",
         f"{_SPEC}, CreateChatCompletionResponse",
     ),
+    "http.closure": (
+        "Who serves connections watches for their closing and reclaims what they held.",
+        "RFC 9112, section 9.5",
+    ),
+    "http.unknown_header": ("Header fields that a recipient does not know are ignored.", "RFC 9110, section 5.1"),
 }

@@ -1,6 +1,10 @@
 """All cases, area by area, in the order of the report."""
 
 from tidegate.conformance.case import Case
-from tidegate.conformance.catalog import chat
+from tidegate.conformance.catalog import cancellation, chat, idempotency
 
-CASES: tuple[Case, ...] = (*chat.CASES,)
+CASES: tuple[Case, ...] = (
+    *chat.CASES,
+    *idempotency.CASES,
+    *cancellation.CASES,
+)
