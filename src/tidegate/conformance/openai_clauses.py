@@ -25,7 +25,7 @@ OPENAI: Mapping[str, tuple[str, str]] = {
         f"{_SPEC}, CreateChatCompletionResponse",
     ),
     "errors.object": (
-        "The body of an error is `{\"error\": {...}}` with message and type, which are texts, and param and code, which "
+        'The body of an error is `{"error": {...}}` with message and type, which are texts, and param and code, which '
         "are texts or null.",
         f"{_SPEC}, ErrorResponse and Error",
     ),
@@ -62,7 +62,10 @@ OPENAI: Mapping[str, tuple[str, str]] = {
         "A chunked body is the same body; a media type may have parameters; a client may send in any pieces.",
         "RFC 9112, section 7.1; RFC 9110, section 8.3",
     ),
-    "http.expect": ("A server that is asked for 100-continue answers 100 or a final status.", f"{_HTTP}, section 10.1.1"),
+    "http.expect": (
+        "A server that is asked for 100-continue answers 100 or a final status.",
+        f"{_HTTP}, section 10.1.1",
+    ),
     "http.length": ("An invalid Content-Length is an error, answered with 400.", "RFC 9112, section 6.3"),
     "http.methods": (
         "A method that a route does not know is a 405 with `Allow`, one that the server does not know a 501; HEAD is "
@@ -113,11 +116,14 @@ OPENAI: Mapping[str, tuple[str, str]] = {
         f"{_SPEC}, CreateChatCompletionRequest, nullable members",
     ),
     "parameters.range": (
-        "temperature 0 to 2, top_p 0 to 1, penalties -2 to 2, n 1 to 128, stop at most 4, top_logprobs 0 to 20 and only "
-        "with logprobs, logit_bias -100 to 100, seed 64 bits, logprobs of completions 0 to 5.",
+        "temperature 0 to 2, top_p 0 to 1, penalties -2 to 2, n 1 to 128, stop at most 4, top_logprobs 0 to 20 and "
+        "only with logprobs, logit_bias -100 to 100, seed 64 bits, logprobs of completions 0 to 5.",
         f"{_SPEC}, CreateChatCompletionRequest and CreateCompletionRequest",
     ),
-    "parameters.required": ("`model` and `messages`, or `prompt`, are required.", f"{_SPEC}, CreateChatCompletionRequest"),
+    "parameters.required": (
+        "`model` and `messages`, or `prompt`, are required.",
+        f"{_SPEC}, CreateChatCompletionRequest",
+    ),
     "parameters.type": (
         "Every field has one type: a text is no number, a boolean no integer.",
         f"{_SPEC}, CreateChatCompletionRequest",

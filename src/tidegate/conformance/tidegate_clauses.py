@@ -12,8 +12,10 @@ TIDEGATE: Mapping[str, tuple[str, str]] = {
         "Authentication comes before the body is read, and before anything says what exists.",
         "CONTRACT.md section 12",
     ),
-    "errors.codes": ("Each kind of error has one status, type and code, and param is the path of the field.",
-        "CONTRACT.md section 3"),
+    "errors.codes": (
+        "Each kind of error has one status, type and code, and param is the path of the field.",
+        "CONTRACT.md section 3",
+    ),
     "errors.message": (
         "A message is at most 2 KiB, quotes at most 64 characters of input, and holds no traceback, path or address.",
         "CONTRACT.md section 3",
@@ -47,15 +49,21 @@ TIDEGATE: Mapping[str, tuple[str, str]] = {
         "What asks for a hosted feature that is not here is 422 `unsupported_parameter`, never ignored.",
         "CONTRACT.md section 4",
     ),
-    "parameters.ranges": ("Ranges of parameters; NaN, texts for numbers, booleans for integers: 400.",
-        "CONTRACT.md section 4"),
+    "parameters.ranges": (
+        "Ranges of parameters; NaN, texts for numbers, booleans for integers: 400.",
+        "CONTRACT.md section 4",
+    ),
     "parameters.removed": (
         "`guided_json` and its kin are 400 with a message that names `structured_outputs`.",
         "CONTRACT.md section 4",
     ),
     "routes.admin": ("Nothing that changes or watches the server is on the public listener.", "CONTRACT.md section 1"),
-    "routes.health": ("GET /healthz says that the process lives, GET /health that it is ready.",
-        "CONTRACT.md section 1"),
-    "routes.status": ("Unknown routes are 404 `route_not_found`, wrong methods 405 `method_not_allowed` with Allow.",
-        "CONTRACT.md section 3"),
+    "routes.health": (
+        "GET /healthz says that the process lives, GET /health that it is ready.",
+        "CONTRACT.md section 1",
+    ),
+    "routes.status": (
+        "Unknown routes are 404 `route_not_found`, wrong methods 405 `method_not_allowed` with Allow.",
+        "CONTRACT.md section 3",
+    ),
 }

@@ -1,6 +1,6 @@
 """All cases, area by area, in the order of the report."""
 
 from tidegate.conformance.case import Case
-from tidegate.conformance.catalog import chat
+from tidegate.conformance.catalog import chat, models, routes
 
-CASES: tuple[Case, ...] = (*chat.CASES,)
+CASES: tuple[Case, ...] = (*routes.CASES, *models.CASES, *chat.CASES)
