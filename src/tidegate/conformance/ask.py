@@ -82,18 +82,19 @@ class Until:
 class Ask:
     """One request. Asks of one `wave` are sent at once, waves one after the other; so are `copies` of one ask.
 
-    `body`: JSON, sent as such; `raw`: sent as it stands, instead. `headers`: besides Host, Content-Type,
-    Content-Length, Authorization and User-Agent; None leaves one of those out. `script`: what a scripted engine is to
-    play (`x_script`); other servers are not sent it. `delay_s`: waits before it is sent, from the wave's beginning.
+    `body`: JSON, sent as such; `raw`: sent as it stands, but for `{model}`, instead. `headers`: besides Host,
+    Content-Type, Content-Length, Authorization and User-Agent; None leaves one of those out; `{key}` in one stands for
+    the caller's key. `script`: what a scripted engine is to play (`x_script`); other servers are not sent it.
+    `delay_s`: waits before it is sent, from the wave's beginning.
     `is_refusable`: an honest refusal of this ask makes the case `unsupported`.
     """
 
     name: str = "it"
     method: str = "POST"
-    path: str = "/chat/completions"
+    path: str | Derived = "/chat/completions"
     place: Place = Place.API
     body: Any = None
-    raw: bytes | None = None
+    raw: bytes | Derived | None = None
     headers: Mapping[str, str | Derived | None] = field(default_factory=dict)
     script: Any = None
     manner: Manner = PLAIN
