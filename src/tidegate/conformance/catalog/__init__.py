@@ -1,6 +1,11 @@
 """All cases, area by area, in the order of the report."""
 
 from tidegate.conformance.case import Case
-from tidegate.conformance.catalog import chat
+from tidegate.conformance.catalog import chat, completions, stream, stream_framing
 
-CASES: tuple[Case, ...] = (*chat.CASES,)
+CASES: tuple[Case, ...] = (
+    *chat.CASES,
+    *completions.CASES,
+    *stream.CASES,
+    *stream_framing.CASES,
+)
