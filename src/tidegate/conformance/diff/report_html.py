@@ -71,7 +71,8 @@ def _section(meaning: Meaning, found: list[Difference]) -> Iterator[str]:
     heading = f"{escape(meaning.value)} ({len(found)})"
     yield f"<details class={_CLASS[meaning]}{is_open}><summary><span>■</span> {heading}</summary>"
     for difference in found:
-        yield f"<article><h3>{escape(place_of(difference))}</h3><p class=soft>{escape(printable(difference.because))}</p>"
+        yield f"<article><h3>{escape(place_of(difference))}</h3>"
+        yield f"<p class=soft>{escape(printable(difference.because))}</p>"
         yield f"<div class=pair><pre class=old>{_value(difference.old)}</pre>"
         yield f"<pre class=new>{_value(difference.new)}</pre></div></article>"
     yield "</details>"
