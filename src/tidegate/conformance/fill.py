@@ -32,19 +32,25 @@ class WireRequest:
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """What placeholders stand for in one copy of an ask."""
+    """What placeholders stand for in one copy of an ask. `once`: see `ask.py`."""
 
     target: Target
     marker: str
     copy: int
     evidence: Evidence
+    once: str = ""
 
     def value(self, value: Any) -> Any:
         """Returns the value with everything filled in. Raises CannotTell where an earlier answer does not allow it."""
         if isinstance(value, Derived):
             return value.make(*(self.evidence[name][0] for name in value.of), **value.args)
         if isinstance(value, str):
-            names = {"model": self.target.model, "marker": self.marker, "copy": str(self.copy)}
+            names = {
+                "model": self.target.model,
+                "marker": self.marker,
+                "copy": str(self.copy),
+                "once": self.once,
+            }
             for name, text in names.items():
                 value = value.replace(f"{{{name}}}", text)
             return value

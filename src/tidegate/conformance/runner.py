@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from tidegate.conformance.fill import Filling, fill
 from tidegate.conformance.http_client import exchange
 from tidegate.conformance.judge import Evidence, judge, unite
 from tidegate.conformance.probe import Probed, probe
+from tidegate.conformance.site import Site
 from tidegate.conformance.target import Target, TargetError
 from tidegate.conformance.verdict import CannotTell, Outcome, Verdict
 
@@ -51,13 +53,17 @@ class Runner:
         self._tell = tell
         self._random = random.Random(target.seed)
         self._is_scripted = False
+        self._once = secrets.token_hex(8)
 
     async def run(self, cases: Sequence[Case]) -> RunReport:
         """Runs all. Raises NoServerError where nothing answers."""
         start = time.monotonic()
-        probed = await probe(self._ask_once, self._target.model)
-        self._target = replace(self._target, model=probed.model)
-        self._is_scripted = probed.is_scripted
+        site = Site(
+            has_key=self._target.api_key is not None,
+            has_admin_url=self._target.admin_url is not None,
+            may_drain=self._target.may_drain,
+        )
+        probed = await probe(self._ask_once, self._target.model, site, jobs=self._jobs, named=self._take_model)
         results: list[Result] = []
         shared = [case for case in cases if case.turn is Turn.SHARED]
         slots = asyncio.Semaphore(self._jobs)
@@ -76,8 +82,12 @@ class Runner:
         results.sort(key=lambda result: order[result.case.id])
         return RunReport(self._target, probed, tuple(results), time.monotonic() - start)
 
+    def _take_model(self, name: str, is_scripted: bool) -> None:
+        self._target = replace(self._target, model=name)
+        self._is_scripted = is_scripted
+
     async def _ask_once(self, ask: Ask) -> Exchange:
-        request = fill(ask, Filling(self._target, self._marker(), 0, {}), is_scripted=False)
+        request = fill(ask, Filling(self._target, self._marker(), 0, {}, self._once), is_scripted=self._is_scripted)
         return await exchange(ask, 0, "", request, self._target.timeout_s)
 
     def _marker(self) -> str:
