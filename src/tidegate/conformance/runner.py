@@ -55,15 +55,14 @@ class Runner:
         self._is_scripted = False
         self._once = secrets.token_hex(8)
 
-    async def run(self, cases: Sequence[Case]) -> RunReport:
-        """Runs all. Raises NoServerError where nothing answers."""
+    async def run(self, cases: Sequence[Case], probed: Probed | None = None) -> RunReport:
+        """Runs all. `probed`: what is known of the server already; else it is asked. Raises NoServerError where nothing
+        answers.
+        """
         start = time.monotonic()
-        site = Site(
-            has_key=self._target.api_key is not None,
-            has_admin_url=self._target.admin_url is not None,
-            may_drain=self._target.may_drain,
-        )
-        probed = await probe(self._ask_once, self._target.model, site, jobs=self._jobs, named=self._take_model)
+        if probed is None:
+            probed = await self._probe()
+        self._take_model(probed.model, probed.is_scripted)
         results: list[Result] = []
         shared = [case for case in cases if case.turn is Turn.SHARED]
         slots = asyncio.Semaphore(self._jobs)
@@ -81,6 +80,14 @@ class Runner:
         order = {case.id: position for position, case in enumerate(cases)}
         results.sort(key=lambda result: order[result.case.id])
         return RunReport(self._target, probed, tuple(results), time.monotonic() - start)
+
+    async def _probe(self) -> Probed:
+        site = Site(
+            has_key=self._target.api_key is not None,
+            has_admin_url=self._target.admin_url is not None,
+            may_drain=self._target.may_drain,
+        )
+        return await probe(self._ask_once, self._target.model, site, jobs=self._jobs, named=self._take_model)
 
     def _take_model(self, name: str, is_scripted: bool) -> None:
         self._target = replace(self._target, model=name)
