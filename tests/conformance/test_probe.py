@@ -10,8 +10,10 @@ from harness.exchanges import answered, exchanged
 from tidegate.conformance.ask import Ask, Place
 from tidegate.conformance.capability import Capability
 from tidegate.conformance.exchange import Ending, Exchange
-from tidegate.conformance.probe import NoServerError, Probed, probe
+from tidegate.conformance.judge import Evidence
+from tidegate.conformance.probe import NoServerError, probe
 from tidegate.conformance.probe_table import PROBES
+from tidegate.conformance.probed import Probed
 from tidegate.conformance.site import Site
 
 ANSWER = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "hello"}, "finish_reason": "stop"}]}
@@ -26,7 +28,7 @@ class Server:
         self.answers = answers
         self.asked: list[Ask] = []
 
-    async def __call__(self, ask: Ask) -> Exchange:
+    async def __call__(self, ask: Ask, evidence: Evidence) -> Exchange:
         self.asked.append(ask)
         return self.answers(ask)
 

@@ -5,14 +5,16 @@ A few small requests (`probe_table.py`), at most `jobs` at once. A server that i
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from tidegate.conformance.ask import Ask, Place
+from tidegate.conformance.ask import Ask
 from tidegate.conformance.capability import Capability
 from tidegate.conformance.exchange import Exchange
 from tidegate.conformance.json_text import at
+from tidegate.conformance.judge import Evidence
 from tidegate.conformance.probe_decisions import COULD_NOT_TELL
 from tidegate.conformance.probe_table import PROBE_TIMEOUT_S, PROBES, Probe
+from tidegate.conformance.probed import Probed
 from tidegate.conformance.site import Site
 
 BUSY_STATUSES = (429, 503)
@@ -20,23 +22,11 @@ MAX_ATTEMPTS = 3
 MAX_WAIT_S = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Probed:
-    """`capabilities`: what was found; `absent`: why the others were not. `identity`: how the server names itself:
-    `server` (its header), `fingerprint`, `contract` (version), `owned_by`; only what it says.
-    """
-
-    model: str
-    capabilities: frozenset[Capability]
-    absent: Mapping[Capability, str]
-    is_scripted: bool
-    has_contract: bool
-    identity: Mapping[str, str] = field(default_factory=dict)
-
-
-Asking = Callable[[Ask], Awaitable[Exchange]]
+Asking = Callable[[Ask, Evidence], Awaitable[Exchange]]
+"""Sends an ask; the evidence is what earlier asks of the same probe brought."""
 Found = Mapping[Capability, str | None]
 """None: it is there; else why not."""
+Seen = tuple[Exchange, ...]
 
 
 class NoServerError(Exception):
@@ -48,26 +38,34 @@ async def probe(asking: Asking, model: str, site: Site, *, jobs: int = 4, named:
     the model, and whether its engine is a scripted one, before anything is asked of it. Raises NoServerError.
     """
     models, contract = await asyncio.gather(
-        asking(Ask(name="models", method="GET", path="/models")),
-        asking(Ask(name="contract", method="GET", path="/contract")),
+        asking(Ask(name="models", method="GET", path="/models"), {}),
+        asking(Ask(name="contract", method="GET", path="/contract"), {}),
     )
     if models.status is None:
         raise NoServerError(f"GET {models.url}: {models.ending.value} {models.detail}".rstrip())
     name = model or _first_model(models)
-
     document = contract.json if contract.status == 200 and at(contract.json, "object") == "contract" else None
     has_contract = document is not None or "tidegate-contract" in models.headers
     site = replace(site, has_contract=has_contract, is_scripted=_is_scripted(document))
     named(name, site.is_scripted)
     probing = _Probing(asking, site, asyncio.Semaphore(jobs))
     found, seen = await probing.all(PROBES)
+    present = frozenset(capability for capability, reason in found.items() if reason is None)
     return Probed(
         name,
-        frozenset(capability for capability, reason in found.items() if reason is None),
+        present,
         {capability: reason for capability, reason in found.items() if reason is not None},
         site.is_scripted,
         has_contract,
-        _identity([models, *seen]),
+        {capability: _describe(seen[capability]) for capability in present if seen[capability]},
+        _identity([models, *(exchange for exchanges in seen.values() for exchange in exchanges)]),
+    )
+
+
+def _describe(exchanges: Sequence[Exchange]) -> str:
+    return "; ".join(
+        f"{one.method} {one.url} answers {one.status if one.status is not None else one.ending.value}"
+        for one in exchanges
     )
 
 
@@ -111,38 +109,38 @@ class _Probing:
         self._site = site
         self._slots = slots
 
-    async def all(self, probes: Sequence[Probe]) -> tuple[Found, list[Exchange]]:
+    async def all(self, probes: Sequence[Probe]) -> tuple[Found, Mapping[Capability, Seen]]:
         """Returns what was found of each, and the exchanges: first those that need no other, then the rest."""
         found: dict[Capability, str | None] = {}
-        seen: list[Exchange] = []
+        seen: dict[Capability, Seen] = {}
         for is_late in (False, True):
             group = [probe for probe in probes if (probe.after is not None) is is_late]
             for probe, (reason, exchanges) in zip(
                 group, await asyncio.gather(*(self._one(probe, found) for probe in group)), strict=True
             ):
                 found[probe.capability] = reason
-                seen += exchanges
+                seen[probe.capability] = exchanges
         return found, seen
 
-    async def _one(self, probe: Probe, found: Found) -> tuple[str | None, tuple[Exchange, ...]]:
+    async def _one(self, probe: Probe, found: Found) -> tuple[str | None, Seen]:
         if probe.after is not None and (lacking := found[probe.after]) is not None:
             return f"needs {probe.after.value}: {lacking}", ()
         if probe.skipped is not None and (reason := probe.skipped(self._site)) is not None:
             return reason, ()
-        asks = [ask for ask in probe.asks if ask.place is not Place.ADMIN or self._site.has_admin_url]
         exchanges: list[Exchange] = []
-        for wave in sorted({ask.wave for ask in asks}):
-            exchanges += await asyncio.gather(*(self._ask(ask) for ask in asks if ask.wave == wave))
+        for wave in sorted({ask.wave for ask in probe.asks}):
+            evidence = {exchange.ask: (exchange,) for exchange in exchanges}
+            exchanges += await asyncio.gather(*(self._ask(ask, evidence) for ask in probe.asks if ask.wave == wave))
         try:
             return probe.decide(self._site, tuple(exchanges)), tuple(exchanges)
         except Exception as error:  # an answer that no decision foresaw must not end the run
             return f"{COULD_NOT_TELL}: {type(error).__name__}: {error}", tuple(exchanges)
 
-    async def _ask(self, ask: Ask) -> Exchange:
+    async def _ask(self, ask: Ask, evidence: Evidence) -> Exchange:
         ask = replace(ask, manner=replace(ask.manner, timeout_s=ask.manner.timeout_s or PROBE_TIMEOUT_S))
         for attempt in range(1, MAX_ATTEMPTS + 1):
             async with self._slots:
-                exchange = await self._asking(ask)
+                exchange = await self._asking(ask, evidence)
             if exchange.status not in BUSY_STATUSES or attempt == MAX_ATTEMPTS:
                 break
             await asyncio.sleep(_wait_s(exchange))

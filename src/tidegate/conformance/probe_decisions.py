@@ -11,7 +11,7 @@ from tidegate.conformance.answer import read_answer
 from tidegate.conformance.exchange import Exchange
 from tidegate.conformance.honest_refusal import describe_refusal
 from tidegate.conformance.json_text import at
-from tidegate.conformance.known_metrics import read_load
+from tidegate.conformance.metric_formats import read_load
 from tidegate.conformance.site import Site
 
 Decision = Callable[[Site, tuple[Exchange, ...]], str | None]

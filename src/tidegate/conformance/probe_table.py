@@ -8,6 +8,7 @@ from tidegate.conformance import probe_decisions as decisions
 from tidegate.conformance.ask import Ask, Place
 from tidegate.conformance.capability import Capability
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
+from tidegate.conformance.request_key import FRESH_KEY, key_of
 from tidegate.conformance.site import Site
 
 PROBE_TIMEOUT_S = 30.0
@@ -119,9 +120,9 @@ PROBES: tuple[Probe, ...] = (
     ),
     Probe(
         capability=Capability.IDEMPOTENCY,
-        asks=tuple(
-            Ask(name=name, body=_SMALL, headers={"Idempotency-Key": "probe-{once}"}, wave=wave)
-            for wave, name in enumerate(("first", "again"))
+        asks=(
+            Ask(name="first", body=_SMALL, headers={"Idempotency-Key": FRESH_KEY}),
+            Ask(name="again", body=_SMALL, headers={"Idempotency-Key": key_of("first")}, wave=1),
         ),
         decide=decisions.replays,
         after=Capability.CHAT,
@@ -166,10 +167,7 @@ PROBES: tuple[Probe, ...] = (
     ),
     Probe(
         capability=Capability.METRICS,
-        asks=(
-            Ask(name="admin", method="GET", path="/metrics", place=Place.ADMIN),
-            Ask(name="root", method="GET", path="/metrics", place=Place.ROOT),
-        ),
+        asks=(Ask(method="GET", path="/metrics", place=Place.METRICS),),
         decide=decisions.tells_its_load,
     ),
     Probe(capability=Capability.SCRIPT, asks=(), decide=decisions.plays_scripts),

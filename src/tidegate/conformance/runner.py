@@ -2,10 +2,10 @@
 
 import asyncio
 import random
-import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from datetime import UTC, datetime
 
 from tidegate.conformance.ask import Ask, Until
 from tidegate.conformance.case import Case, Turn
@@ -13,29 +13,12 @@ from tidegate.conformance.exchange import Exchange
 from tidegate.conformance.fill import Filling, fill
 from tidegate.conformance.http_client import exchange
 from tidegate.conformance.judge import Evidence, judge, unite
-from tidegate.conformance.probe import Probed, probe
+from tidegate.conformance.probe import probe
+from tidegate.conformance.probed import Probed
+from tidegate.conformance.run_report import Result, RunReport
 from tidegate.conformance.site import Site
 from tidegate.conformance.target import Target, TargetError
 from tidegate.conformance.verdict import CannotTell, Outcome, Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """A case, what came of it, and the exchanges of each run."""
-
-    case: Case
-    verdict: Verdict
-    runs: tuple[Evidence, ...]
-    duration_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class RunReport:
-    target: Target
-    probed: Probed
-    results: tuple[Result, ...]
-    duration_s: float
-
 
 Told = Callable[[Result], None]
 
@@ -53,13 +36,13 @@ class Runner:
         self._tell = tell
         self._random = random.Random(target.seed)
         self._is_scripted = False
-        self._once = secrets.token_hex(8)
 
     async def run(self, cases: Sequence[Case], probed: Probed | None = None) -> RunReport:
         """Runs all. `probed`: what is known of the server already; else it is asked. Raises NoServerError where nothing
         answers.
         """
         start = time.monotonic()
+        started_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         if probed is None:
             probed = await self._probe()
         self._take_model(probed.model, probed.is_scripted)
@@ -79,7 +62,7 @@ class Runner:
                 self._tell(results[-1])
         order = {case.id: position for position, case in enumerate(cases)}
         results.sort(key=lambda result: order[result.case.id])
-        return RunReport(self._target, probed, tuple(results), time.monotonic() - start)
+        return RunReport(self._target, probed, tuple(results), time.monotonic() - start, started_at)
 
     async def _probe(self) -> Probed:
         site = Site(
@@ -93,8 +76,8 @@ class Runner:
         self._target = replace(self._target, model=name)
         self._is_scripted = is_scripted
 
-    async def _ask_once(self, ask: Ask) -> Exchange:
-        request = fill(ask, Filling(self._target, self._marker(), 0, {}, self._once), is_scripted=self._is_scripted)
+    async def _ask_once(self, ask: Ask, evidence: Evidence) -> Exchange:
+        request = fill(ask, Filling(self._target, self._marker(), 0, evidence), is_scripted=self._is_scripted)
         return await exchange(ask, 0, "", request, self._target.timeout_s)
 
     def _marker(self) -> str:
