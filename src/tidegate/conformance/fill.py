@@ -66,7 +66,8 @@ def fill(ask: Ask, filling: Filling, *, is_scripted: bool) -> WireRequest:
         data = ask.raw
     else:
         data = b"" if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    key = target.admin_token if ask.place is Place.ADMIN else target.api_key
+    asks_admin = ask.place is Place.ADMIN or (ask.place is Place.METRICS and target.admin_url is not None)
+    key = target.admin_token if asks_admin else target.api_key
     headers: dict[str, str | None] = {"Host": urlsplit(url).netloc, "User-Agent": USER_AGENT, "Accept": "*/*"}
     if data or ask.method in ("POST", "PUT", "PATCH"):
         headers |= {"Content-Type": "application/json", "Content-Length": str(len(data))}

@@ -8,9 +8,9 @@ _SPEC = "OpenAI OpenAPI 2.3.0"
 _CLIENT = "openai-python 3.57.0"
 
 OPENAI: Mapping[str, tuple[str, str]] = {
-    "chat.object": (
-        "A chat completion has id, object `chat.completion`, created, model and choices; a choice has index, message, "
-        "finish_reason and logprobs; a message has role `assistant`, content and refusal.",
-        f"{_SPEC}, CreateChatCompletionResponse",
+    "http.closure": (
+        "Who serves connections watches for their closing and reclaims what they held.",
+        "RFC 9112, section 9.5",
     ),
+    "http.unknown_header": ("Header fields that a recipient does not know are ignored.", "RFC 9110, section 5.1"),
 }

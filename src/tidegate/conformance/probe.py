@@ -1,7 +1,7 @@
 """What the server can do, found out before the cases run: which model it serves, and each Capability."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidegate.conformance.ask import Ask, Place
 from tidegate.conformance.capability import Capability
@@ -11,13 +11,17 @@ from tidegate.conformance.json_text import at
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """`capabilities`: what was found; `absent`: why the others were not."""
+    """`capabilities`: what was found; `absent`: why the others were not; `found_by`: how it was seen that one is there.
+    `identity`: what the server says of itself, like `server`: its Server header.
+    """
 
     model: str
     capabilities: frozenset[Capability]
     absent: Mapping[Capability, str]
     is_scripted: bool
     has_contract: bool
+    found_by: Mapping[Capability, str] = field(default_factory=dict)
+    identity: Mapping[str, str] = field(default_factory=dict)
 
 
 Asking = Callable[[Ask], Awaitable[Exchange]]
@@ -42,4 +46,5 @@ async def probe(asking: Asking, model: str) -> Probed:
     found = frozenset(Capability)  # every probe of its own: to come
     health = await asking(Ask(method="GET", path="/health", place=Place.ROOT))
     del health
-    return Probed(name, found, {}, is_scripted, has_contract)
+    identity = {"server": models.headers.get("server", "")}
+    return Probed(name, found, {}, is_scripted, has_contract, identity=identity)

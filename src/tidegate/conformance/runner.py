@@ -4,7 +4,8 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from datetime import UTC, datetime
 
 from tidegate.conformance.ask import Ask, Until
 from tidegate.conformance.case import Case, Turn
@@ -13,27 +14,9 @@ from tidegate.conformance.fill import Filling, fill
 from tidegate.conformance.http_client import exchange
 from tidegate.conformance.judge import Evidence, judge, unite
 from tidegate.conformance.probe import Probed, probe
+from tidegate.conformance.run_report import Result, RunReport
 from tidegate.conformance.target import Target, TargetError
 from tidegate.conformance.verdict import CannotTell, Outcome, Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """A case, what came of it, and the exchanges of each run."""
-
-    case: Case
-    verdict: Verdict
-    runs: tuple[Evidence, ...]
-    duration_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class RunReport:
-    target: Target
-    probed: Probed
-    results: tuple[Result, ...]
-    duration_s: float
-
 
 Told = Callable[[Result], None]
 
@@ -57,6 +40,7 @@ class Runner:
         answers.
         """
         start = time.monotonic()
+        started_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         probed = probed or await probe(self._ask_once, self._target.model)
         self._target = replace(self._target, model=probed.model)
         self._is_scripted = probed.is_scripted
@@ -76,7 +60,7 @@ class Runner:
                 self._tell(results[-1])
         order = {case.id: position for position, case in enumerate(cases)}
         results.sort(key=lambda result: order[result.case.id])
-        return RunReport(self._target, probed, tuple(results), time.monotonic() - start)
+        return RunReport(self._target, probed, tuple(results), time.monotonic() - start, started_at)
 
     async def _ask_once(self, ask: Ask) -> Exchange:
         request = fill(ask, Filling(self._target, self._marker(), 0, {}), is_scripted=False)
