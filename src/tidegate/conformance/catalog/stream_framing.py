@@ -58,7 +58,7 @@ def _like_plain(case_id: str, title: str, why: str, manner: Manner) -> Case:
         id=case_id,
         title=title,
         why=why,
-        clauses=("openai:stream.as_whole", "http:fragmentation"),
+        clauses=("openai:stream.as_whole", "openai:http.fragmentation"),
         severity=Severity.WRONG_DATA,
         needs=_STREAMS,
         asks=(
