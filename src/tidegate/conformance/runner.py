@@ -35,11 +35,13 @@ class Runner:
         self._random = random.Random(target.seed)
         self._is_scripted = False
 
-    async def run(self, cases: Sequence[Case]) -> RunReport:
-        """Runs all. Raises NoServerError where nothing answers."""
+    async def run(self, cases: Sequence[Case], probed: Probed | None = None) -> RunReport:
+        """Runs all. `probed`: what is known of the server already; else it is asked. Raises NoServerError where nothing
+        answers.
+        """
         start = time.monotonic()
         started_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        probed = await probe(self._ask_once, self._target.model)
+        probed = probed or await probe(self._ask_once, self._target.model)
         self._target = replace(self._target, model=probed.model)
         self._is_scripted = probed.is_scripted
         results: list[Result] = []

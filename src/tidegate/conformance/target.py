@@ -27,7 +27,7 @@ class Target:
         """Returns the whole address. Raises TargetError where the place is not known."""
         if place is Place.API:
             return self.base_url + path
-        if place is Place.ROOT:
+        if place is Place.ROOT or (place is Place.METRICS and self.admin_url is None):
             parts = urlsplit(self.base_url)
             return f"{parts.scheme}://{parts.netloc}{path}"
         if self.admin_url is None:

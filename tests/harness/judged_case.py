@@ -1,0 +1,133 @@
+"""Cases of the suite against right servers, and against mutants of them."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+
+import pytest
+
+from harness.broken_server import BrokenServer
+from harness.keys import add_key
+from harness.mutant import Base, Mutant
+from harness.server_process import ServerProcess
+from harness.state_folder import lend_state_folder
+from tidegate.conformance.capability import Capability
+from tidegate.conformance.case import Case, Turn
+from tidegate.conformance.catalog import CASES
+from tidegate.conformance.probe import Probed
+from tidegate.conformance.runner import Result, Runner
+from tidegate.conformance.target import Target
+from tidegate.conformance.verdict import Outcome
+
+Mutants = Mapping[str, Sequence[Mutant]]
+"""Id of a case to the mutants that it must catch."""
+
+NOT_SERVED = frozenset({Capability.EMBEDDINGS})
+SCRIPTED_ONLY = frozenset({Capability.SCRIPT})
+
+
+@dataclass(frozen=True, slots=True)
+class RightServer:
+    """A server of ours and how it is asked."""
+
+    target: Target
+    probed: Probed
+    port: int
+
+
+class RightServers:
+    """Right servers of one test module, each started when it is first needed. Used as a context manager."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._running: dict[Base, RightServer] = {}
+
+    def __enter__(self) -> "RightServers":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def of(self, base: Base) -> RightServer:
+        """Returns the server, running."""
+        if base not in self._running:
+            self._running[base] = self._start(base)
+        return self._running[base]
+
+    def fit_for(self, case: Case, base: Base) -> RightServer:
+        """Returns a server for the case: one of its own where it does not serve afterwards."""
+        return self._start(base) if case.turn is Turn.LAST else self.of(base)
+
+    def _start(self, base: Base) -> RightServer:
+        engine = "simulated" if base == "simulated" else "scripted"
+        state_dir = lend_state_folder(self)
+        key = add_key(state_dir, "judge") if base == "keyed" else None
+        server = self._stack.enter_context(ServerProcess(engine, server__state_dir=state_dir))
+        absent = NOT_SERVED | (frozenset() if engine == "scripted" else SCRIPTED_ONLY)
+        absent |= frozenset() if key else frozenset({Capability.AUTH})
+        probed = Probed(engine, frozenset(Capability) - absent, {}, engine == "scripted", True)
+        target = Target(
+            base_url=f"http://127.0.0.1:{server.port}/v1",
+            api_key=key,
+            model=engine,
+            admin_url=f"http://127.0.0.1:{server.admin_port}",
+            may_drain=True,
+            timeout_s=20.0,
+        )
+        return RightServer(target, probed, server.port)
+
+
+@contextmanager
+def mutated(right: RightServer, mutant: Mutant) -> Iterator[RightServer]:
+    """The same server behind a mutant."""
+    with BrokenServer(right.port, mutant) as broken:
+        target = replace(right.target, base_url=f"http://127.0.0.1:{broken.port}/v1")
+        yield replace(right, target=target, port=broken.port)
+
+
+def run_case(case: Case, server: RightServer) -> Result:
+    """Returns what comes of one case."""
+    report = asyncio.run(Runner(server.target).run([case], server.probed))
+    return report.results[0]
+
+
+def cases_of(*areas: str) -> list[Case]:
+    """Returns the cases of the named areas."""
+    return [case for case in CASES if case.area in areas]
+
+
+def right_rows(areas: Sequence[str], bases: Mapping[str, Base]) -> list[object]:
+    """Returns a parameter for each case: the case and the right server it is run on (`bases`: those that are not
+    scripted).
+    """
+    return [pytest.param(case, bases.get(case.id, "scripted"), id=case.id) for case in cases_of(*areas)]
+
+
+def mutant_rows(areas: Sequence[str], mutants: Mutants) -> list[object]:
+    """Returns a parameter for each mutant of each case."""
+    return [
+        pytest.param(case, mutant, id=f"{case.id}: {mutant.says}")
+        for case in cases_of(*areas)
+        for mutant in mutants.get(case.id, ())
+    ]
+
+
+def assert_holds(case: Case, base: Base, servers: RightServers) -> None:
+    """The case passes on a right server."""
+    result = run_case(case, servers.fit_for(case, base))
+    assert result.verdict.outcome is Outcome.PASS, result.verdict
+
+
+def assert_caught(case: Case, mutant: Mutant, servers: RightServers) -> None:
+    """The case fails on the mutant, by its own checks and not because nothing came."""
+    with mutated(servers.fit_for(case, mutant.base), mutant) as broken:
+        result = run_case(case, broken)
+    assert result.verdict.outcome is Outcome.FAIL, (mutant.says, result.verdict)
+
+
+def assert_each_has_a_mutant(areas: Sequence[str], mutants: Mutants) -> None:
+    """No case is without a mutant, and no mutant without a case."""
+    ids = {case.id for case in cases_of(*areas)}
+    assert ids - mutants.keys() == set(), "cases without a mutant"
+    assert mutants.keys() - ids == set(), "mutants without a case"
