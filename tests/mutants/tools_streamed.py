@@ -19,11 +19,15 @@ def _name_again(fragment: dict[str, Any]) -> None:
 
 
 class _RepeatsArguments(Mutant):
-    says = "sends the arguments so far with every fragment"
+    says = "sends the whole arguments again at the end"
 
     def chunk(self, heard: Heard, chunk: Any, position: int) -> Iterable[Any]:
         for function in _arguments(chunk):
-            heard.notes["sent"] = function["arguments"] = heard.notes.get("sent", "") + function["arguments"]
+            heard.notes["sent"] = heard.notes.get("sent", "") + function["arguments"]
+        if any(choice["finish_reason"] for choice in chunk["choices"]):
+            again = {"index": 0, "function": {"arguments": heard.notes["sent"]}}
+            choice = {"index": 0, "delta": {"tool_calls": [again]}, "finish_reason": None}
+            yield chunk | {"choices": [choice]}
         yield chunk
 
 

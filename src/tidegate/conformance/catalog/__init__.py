@@ -2,7 +2,14 @@
 
 from tidegate.conformance.case import Case
 from tidegate.conformance.catalog import (
+    cancellation,
     chat,
+    completions,
+    idempotency,
+    models,
+    routes,
+    stream,
+    stream_framing,
     tool_arguments,
     tools,
     tools_history,
@@ -11,10 +18,17 @@ from tidegate.conformance.catalog import (
 )
 
 CASES: tuple[Case, ...] = (
+    *routes.CASES,
+    *models.CASES,
     *chat.CASES,
+    *completions.CASES,
+    *stream.CASES,
+    *stream_framing.CASES,
     *tools.CASES,
     *tool_arguments.CASES,
     *tools_streamed.CASES,
     *tools_history.CASES,
     *tools_refused.CASES,
+    *idempotency.CASES,
+    *cancellation.CASES,
 )

@@ -13,7 +13,7 @@ from tidegate.conformance.catalog.tool_bodies import (
     named,
     tool_body,
 )
-from tidegate.conformance.checks.generation import has_answer
+from tidegate.conformance.checks.taken_answer import has_answer
 from tidegate.conformance.checks.tool_calls import (
     answer_is_consistent,
     arguments_are_json,

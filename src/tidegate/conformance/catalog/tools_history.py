@@ -10,8 +10,8 @@ from tidegate.conformance.catalog.scripts import plays, plays_calls
 from tidegate.conformance.catalog.tool_bodies import BUDGET, COLOUR, COLOUR_ARGUMENTS, QUESTION, RED, named, tool_body
 from tidegate.conformance.checks.custom_tools import custom_input_matches
 from tidegate.conformance.checks.function_calls import function_is_called
-from tidegate.conformance.checks.generation import has_answer
-from tidegate.conformance.checks.refusal import is_refused, names_fault
+from tidegate.conformance.checks.invalid_value import is_refused, names_fault
+from tidegate.conformance.checks.taken_answer import has_answer
 from tidegate.conformance.checks.tool_history import with_results
 
 _CALL = {"id": "call_1", "type": "function", "function": {"name": RED[0], "arguments": RED[1]}}

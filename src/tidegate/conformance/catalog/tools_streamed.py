@@ -5,7 +5,7 @@ from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Profile, Severity, expect
 from tidegate.conformance.catalog.scripts import plays_calls
 from tidegate.conformance.catalog.tool_bodies import COLOUR, ONE_VALUE, RED, SEVEN, SIZE, named, tool_body
-from tidegate.conformance.checks.generation import has_answer
+from tidegate.conformance.checks.taken_answer import has_answer
 from tidegate.conformance.checks.tool_calls import (
     answer_is_consistent,
     calls_are_at_most,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from tidegate.conformance.checks.generation import called, is_cut
+from tidegate.conformance.checks.taken_answer import called, is_cut
 from tidegate.conformance.exchange import Exchange
 from tidegate.conformance.verdict import CannotTell, Fault
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from tidegate.conformance.checks.generation import answered, is_cut
+from tidegate.conformance.checks.generation import answer_of
+from tidegate.conformance.checks.taken_answer import is_cut
 from tidegate.conformance.exchange import Exchange
 from tidegate.conformance.json_text import at
 from tidegate.conformance.verdict import CannotTell, Fault
@@ -12,7 +13,7 @@ def function_is_called(exchange: Exchange, *, name: str) -> Iterator[Fault]:
     """The whole answer's message has a `function_call` of the name, with arguments as a string; the reason is
     `function_call` or `stop`.
     """
-    choice = answered(exchange).choice()
+    choice = answer_of(exchange).choice()
     call = at(exchange.json, "choices", 0, "message", "function_call")
     if not isinstance(call, dict) and is_cut(exchange):
         raise CannotTell("the token budget ended the answer before the call")

@@ -1,46 +1,56 @@
-"""A generation as the checks of tools, schemas and reasoning take it: the answer, or why nothing can be said of it."""
+"""Whether a generation came at all. Checks of what it says begin here, so that a refusal is told once and not ten times."""
 
 from collections.abc import Iterator
+from typing import Any
 
-from tidegate.conformance.answer import Answer, Choice, ToolCall, read_answer
-from tidegate.conformance.exchange import Ending, Exchange
+from tidegate.conformance.answer import Answer, read_answer
+from tidegate.conformance.checks.status import has_status
+from tidegate.conformance.exchange import Exchange
 from tidegate.conformance.verdict import CannotTell, Fault
 
 
-def answered(exchange: Exchange) -> Answer:
-    """Returns the answer. Raises CannotTell where there is none: `has_status` says that, not every check again."""
+def generates(exchange: Exchange) -> Iterator[Fault]:
+    """Status 200, a response that ends as its framing promised, JSON or an event stream, and no error inside it."""
+    faults = list(has_status(exchange, allowed=(200,)))
+    yield from faults
+    if faults:
+        return
+    if not exchange.is_stream and not isinstance(exchange.json, dict):
+        yield Fault(f"the body is no JSON object: {exchange.body[:100]!r}")
+    elif exchange.is_stream and not exchange.chunks:
+        yield Fault("the stream has no event")
+    elif (error := read_answer(exchange).error) is not None:
+        yield Fault(f"an error instead of an answer: {str(error)[:200]}")
+
+
+def whole_body(exchange: Exchange) -> dict[str, Any]:
+    """Returns the body of a whole answer. Raises CannotTell where none came: `generates` says what came instead."""
+    if exchange.status != 200 or not isinstance(exchange.json, dict):
+        raise CannotTell("no answer came that could be looked at")
+    return exchange.json
+
+
+def stream_chunks(exchange: Exchange) -> list[tuple[int, dict[str, Any]]]:
+    """Returns the chunks that are JSON objects, each with its event's index. Raises CannotTell where no stream came."""
+    if exchange.status != 200 or not exchange.is_stream:
+        raise CannotTell("no stream came that could be looked at")
+    return [(index, chunk) for index, chunk in enumerate(exchange.chunks) if isinstance(chunk, dict)]
+
+
+def answer_of(exchange: Exchange) -> Answer:
+    """Returns what was generated, whole or streamed. Raises CannotTell where nothing was."""
+    if exchange.status != 200 or not (exchange.is_stream or isinstance(exchange.json, dict)):
+        raise CannotTell("no answer came that could be looked at")
     answer = read_answer(exchange)
-    if exchange.status != 200 or answer.error is not None or not answer.choices:
-        raise CannotTell(f"there is no answer to judge (status {exchange.status})")
+    if answer.error is not None or not answer.choices:
+        raise CannotTell("the answer holds no generation that could be looked at")
     return answer
 
 
-def has_answer(exchange: Exchange) -> Iterator[Fault]:
-    """The status is 200, and a choice came whole: it has a finish reason."""
-    answer = read_answer(exchange)
-    if exchange.ending is Ending.TIMED_OUT:
-        raise CannotTell(f"no whole answer came in time ({exchange.detail})")
-    if exchange.status != 200:
-        yield Fault(f"status {exchange.status}, expected 200: {exchange.body[:200].decode('utf-8', 'replace')}")
-    elif answer.error is not None:
-        yield Fault(f"the answer is an error: {str(answer.error)[:200]}")
-    elif answer.choice().finish_reason is None:
-        yield Fault("the first choice has no finish_reason")
-
-
-def calls_of(choice: Choice) -> list[ToolCall]:
-    """Returns the calls in the order of their indices."""
-    return [choice.tool_calls[index] for index in sorted(choice.tool_calls)]
-
-
-def called(exchange: Exchange, *, least: int = 1) -> list[ToolCall]:
-    """Returns the calls of the first choice. Raises CannotTell where there are fewer than `least`."""
-    calls = calls_of(answered(exchange).choice())
-    if len(calls) < least:
-        raise CannotTell(f"the model made {len(calls)} calls, {least} are needed")
-    return calls
-
-
-def is_cut(exchange: Exchange) -> bool:
-    """Returns whether the token budget ended the first choice."""
-    return answered(exchange).choice().finish_reason == "length"
+def usage_of(exchange: Exchange) -> dict[str, Any]:
+    """Returns the usage that was told. Raises CannotTell where none was, or one without its three counts."""
+    usage = answer_of(exchange).usage
+    names = ("prompt_tokens", "completion_tokens", "total_tokens")
+    if not isinstance(usage, dict) or any(type(usage.get(name)) is not int for name in names):
+        raise CannotTell("the answer tells no usage with the three counts")
+    return usage

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tidegate.conformance.checks.generation import answered, called, calls_of, is_cut
+from tidegate.conformance.checks.generation import answer_of
+from tidegate.conformance.checks.taken_answer import called, calls_of, is_cut
 from tidegate.conformance.exchange import Exchange
 from tidegate.conformance.json_text import NOT_JSON, at, read_json
 from tidegate.conformance.schema_judge import describe_breach
@@ -19,7 +20,7 @@ _MARKUP = re.compile(
 
 def calls_are_made(exchange: Exchange, *, names: tuple[str, ...], least: int = 1) -> Iterator[Fault]:
     """At least `least` calls, all of tools among `names`. Fewer are no fault where the budget ended the answer."""
-    calls = calls_of(answered(exchange).choice())
+    calls = calls_of(answer_of(exchange).choice())
     if len(calls) < least and is_cut(exchange):
         raise CannotTell("the token budget ended the answer before the call")
     if len(calls) < least:
@@ -29,14 +30,14 @@ def calls_are_made(exchange: Exchange, *, names: tuple[str, ...], least: int = 1
 
 def calls_are_of(exchange: Exchange, *, names: tuple[str, ...]) -> Iterator[Fault]:
     """Every call names one of the tools `names`."""
-    for call in calls_of(answered(exchange).choice()):
+    for call in calls_of(answer_of(exchange).choice()):
         if call.name not in names:
             yield Fault(f"tool_calls[{call.index}] is of {call.name[:80]!r}, which may not be called ({names!r} may)")
 
 
 def calls_are_at_most(exchange: Exchange, *, most: int) -> Iterator[Fault]:
     """No more than `most` calls."""
-    num_calls = len(calls_of(answered(exchange).choice()))
+    num_calls = len(calls_of(answer_of(exchange).choice()))
     if num_calls > most:
         yield Fault(f"{num_calls} tool calls, at most {most} may come")
 
@@ -67,7 +68,7 @@ def calls_end_with(exchange: Exchange, *, allowed: tuple[str, ...]) -> Iterator[
     """An answer with calls that the budget did not cut ends with a reason of `allowed`; one without never says that
     there are some.
     """
-    choice = answered(exchange).choice()
+    choice = answer_of(exchange).choice()
     reason = choice.finish_reason
     if not choice.tool_calls and reason in ("tool_calls", "function_call"):
         yield Fault(f"finish_reason is {reason!r}, and there are no calls")
@@ -77,7 +78,7 @@ def calls_end_with(exchange: Exchange, *, allowed: tuple[str, ...]) -> Iterator[
 
 def nothing_is_called(exchange: Exchange) -> Iterator[Fault]:
     """No call, and no finish reason that tells of one."""
-    choice = answered(exchange).choice()
+    choice = answer_of(exchange).choice()
     if choice.tool_calls or choice.finish_reason == "tool_calls":
         names = [call.name for call in calls_of(choice)]
         yield Fault(f"calls of {names!r} with finish_reason {choice.finish_reason!r}: no tool may be called")
@@ -86,7 +87,7 @@ def nothing_is_called(exchange: Exchange) -> Iterator[Fault]:
 def answer_is_consistent(exchange: Exchange) -> Iterator[Fault]:
     """Calls and `tool_calls` come together; without calls there is text, unless the budget ended it."""
     yield from calls_end_with(exchange, allowed=("tool_calls",))
-    choice = answered(exchange).choice()
+    choice = answer_of(exchange).choice()
     if not choice.tool_calls and not (choice.text or choice.reasoning or choice.refusal) and not is_cut(exchange):
         raise CannotTell("the model answered nothing at all")
 
@@ -131,7 +132,7 @@ def ids_have_form(exchange: Exchange, *, pattern: str) -> Iterator[Fault]:
 def content_holds_no_call(exchange: Exchange) -> Iterator[Fault]:
     """What was told as a call is not in the content again, nor is the markup around it."""
     calls = called(exchange)
-    text = answered(exchange).text
+    text = answer_of(exchange).text
     if (found := _MARKUP.search(text)) is not None:
         yield Fault(f"content holds the markup of calls: {found[0]!r} in {text[:200]!r}")
     for call in calls:
@@ -141,7 +142,7 @@ def content_holds_no_call(exchange: Exchange) -> Iterator[Fault]:
 
 def cut_is_honest(exchange: Exchange, *, budget: int) -> Iterator[Fault]:
     """An answer whose last call is not whole, or that spent its budget before any, ends with `length`."""
-    answer = answered(exchange)
+    answer = answer_of(exchange)
     choice = answer.choice()
     calls = calls_of(choice)
     spent = at(answer.usage, "completion_tokens")

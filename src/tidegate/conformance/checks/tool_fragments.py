@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tidegate.conformance.checks.generation import answered, called, is_cut
+from tidegate.conformance.checks.generation import answer_of
+from tidegate.conformance.checks.taken_answer import called, is_cut
 from tidegate.conformance.exchange import Exchange
 from tidegate.conformance.json_text import MISSING, NOT_JSON, at, read_json
 from tidegate.conformance.verdict import CannotTell, Fault
@@ -105,6 +106,6 @@ def _value(text: str) -> Any:
 
 def content_is_same(whole: Exchange, streamed: Exchange) -> Iterator[Fault]:
     """Both answers have the same text."""
-    texts = [answered(exchange).text for exchange in (whole, streamed)]
+    texts = [answer_of(exchange).text for exchange in (whole, streamed)]
     if texts[0] != texts[1]:
         yield Fault(f"content is {texts[0][:150]!r} whole, {texts[1][:150]!r} streamed")

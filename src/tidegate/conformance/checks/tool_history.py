@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tidegate.conformance.checks.generation import called
+from tidegate.conformance.checks.taken_answer import called
 from tidegate.conformance.exchange import Exchange
 from tidegate.conformance.json_text import at
 

@@ -16,8 +16,8 @@ DEFAULT_TOLERANCE = 0.25
 
 @dataclass(frozen=True)
 class Comparison:
-    """`only_old`, `only_new`: cases that one side alone has; they are not compared. `unseen`: declared changes that were
-    not seen.
+    """`only_old`, `only_new`: cases that one side alone has; they are not compared. `unseen`: declared changes that did
+    not come.
     """
 
     old: Side
