@@ -1,7 +1,7 @@
 """Ask: one HTTP request of a case, as data: what is sent, how it is sent, and how the answer is read.
 
-Strings of a body, path or header may hold `{model}`, `{marker}` (a word that no other ask of the run holds) and
-`{copy}` (0 for the first copy). A value that depends on an earlier answer is a `Derived`.
+Strings of a body, path or header may hold `{model}`, `{marker}` (a word that no other ask of the run holds, made from
+the run's seed) and `{copy}` (0 for the first copy). A value that depends on an earlier answer is a `Derived`.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,6 +16,7 @@ class Place(Enum):
     API = "the base URL, which ends in /v1"
     ROOT = "the server's root"
     ADMIN = "the admin URL"
+    METRICS = "the admin URL where one is known, else the server's root"
 
 
 class Leaving(Enum):
@@ -25,6 +26,7 @@ class Leaving(Enum):
     HALF_REQUEST = "when half of the body is sent"
     AFTER_HEAD = "when status and headers are read"
     AFTER_EVENTS = "when `events` events are read"
+    AFTER_PAUSE = "`leave_after_s` seconds after the request is sent, whatever has come"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Derived:
 class Manner:
     """How a request is sent and its answer read. Times in seconds.
 
-    `send_bytes`: at most so many bytes in a write. `send_pause_s`: between two writes. `leaving`: see there;
+    `send_bytes`: at most so many bytes in a write, `send_pause_s` between two. `leaving`, `leave_after_s`: see there;
     `with_reset`: the connection is reset, not closed. `pause_after_events`: then nothing is read for `pause_s`.
     `read_bytes`: at most so many bytes in a read, `read_pause_s` between two. `receive_buffer_bytes`: of the socket.
     `timeout_s`: from connecting to the end; None: the run's own.
@@ -50,6 +52,7 @@ class Manner:
     send_pause_s: float = 0.0
     leaving: Leaving | None = None
     events: int = 1
+    leave_after_s: float = 1.0
     with_reset: bool = False
     pause_after_events: int | None = None
     pause_s: float = 0.0

@@ -82,6 +82,8 @@ async def _talk(manner: Manner, request: WireRequest, reading: _Reading) -> Endi
             if manner.leaving in (Leaving.AFTER_REQUEST, Leaving.HALF_REQUEST):
                 await sending
                 return Ending.LEFT
+            if manner.leaving is Leaving.AFTER_PAUSE:
+                return await _read_for(reader, manner, reading, sending)
             return await _read(reader, manner, reading)
         finally:
             sending.cancel()
@@ -124,6 +126,17 @@ async def _send(writer: asyncio.StreamWriter, request: WireRequest, manner: Mann
         await writer.drain()
         if manner.send_pause_s:
             await asyncio.sleep(manner.send_pause_s)
+
+
+async def _read_for(
+    reader: asyncio.StreamReader, manner: Manner, reading: _Reading, sending: asyncio.Task[None]
+) -> Ending:
+    await sending
+    try:
+        async with asyncio.timeout(manner.leave_after_s):
+            return await _read(reader, manner, reading)
+    except TimeoutError:
+        return Ending.LEFT
 
 
 async def _read(reader: asyncio.StreamReader, manner: Manner, reading: _Reading) -> Ending:

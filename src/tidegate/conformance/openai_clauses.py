@@ -9,6 +9,7 @@ _CLIENT = "openai-python 3.57.0"
 _HTTP = "RFC 9110"
 
 OPENAI: Mapping[str, tuple[str, str]] = {
+    "auth.challenge": ("A 401 carries a `WWW-Authenticate` header.", f"{_HTTP}, section 15.5.2"),
     "auth.key": (
         "Every route of the API needs `Authorization: Bearer KEY`; without a valid key nothing is served.",
         f"{_SPEC}, security ApiKeyAuth",
@@ -18,31 +19,30 @@ OPENAI: Mapping[str, tuple[str, str]] = {
         "Missing or wrong credentials are a 401, from which clients make an authentication error.",
         f"{_CLIENT}, _make_status_error; {_HTTP}, section 15.5.2",
     ),
-    "auth.challenge": ("A 401 carries a `WWW-Authenticate` header.", f"{_HTTP}, section 15.5.2"),
     "chat.object": (
         "A chat completion has id, object `chat.completion`, created, model and choices; a choice has index, message, "
         "finish_reason and logprobs; a message has role `assistant`, content and refusal.",
         f"{_SPEC}, CreateChatCompletionResponse",
     ),
+    "errors.blame": (
+        "A 4xx says that the request is at fault, a 5xx that the server is: clients repeat what got a 5xx.",
+        f"{_HTTP}, section 15.5 and 15.6; {_CLIENT}, _should_retry",
+    ),
+    "errors.code": ("`error.code` is a text or null.", f"{_SPEC}, Error"),
+    "errors.media_type": ("An error is of type application/json.", f"{_SPEC}, responses of every operation"),
     "errors.object": (
         'The body of an error is `{"error": {...}}` with message and type, which are texts, and param and code, which '
         "are texts or null.",
         f"{_SPEC}, ErrorResponse and Error",
     ),
-    "errors.code": ("`error.code` is a text or null.", f"{_SPEC}, Error"),
+    "errors.retry": (
+        "Clients repeat on 408, 409, 429 and from 500 on, and obey `x-should-retry` and `retry-after`.",
+        f"{_CLIENT}, _should_retry and _parse_retry_after_header; {_HTTP}, section 10.2.3",
+    ),
     "errors.status": (
         "What is wrong with a request is told by an HTTP status of 400 or above, also where a stream was asked for; "
         "clients make their exceptions from it.",
         f"{_CLIENT}, _make_status_error",
-    ),
-    "errors.blame": (
-        "A 4xx says that the request is at fault, a 5xx that the server is: clients repeat what got a 5xx.",
-        f"{_HTTP}, section 15.5 and 15.6; {_CLIENT}, _should_retry",
-    ),
-    "errors.media_type": ("An error is of type application/json.", f"{_SPEC}, responses of every operation"),
-    "errors.retry": (
-        "Clients repeat on 408, 409, 429 and from 500 on, and obey `x-should-retry` and `retry-after`.",
-        f"{_CLIENT}, _should_retry and _parse_retry_after_header; {_HTTP}, section 10.2.3",
     ),
     "headers.request_id": (
         "Every answer carries `x-request-id`, which clients keep on answers and exceptions; it names one request.",
@@ -57,6 +57,10 @@ OPENAI: Mapping[str, tuple[str, str]] = {
     "headers.whole_type": (
         "An answer that is not streamed is of type application/json.",
         f"{_SPEC}, createChatCompletion",
+    ),
+    "http.closure": (
+        "Who serves connections watches for their closing and reclaims what they held.",
+        "RFC 9112, section 9.5",
     ),
     "http.coding": (
         "A chunked body is the same body; a media type may have parameters; a client may send in any pieces.",
@@ -77,6 +81,7 @@ OPENAI: Mapping[str, tuple[str, str]] = {
         "not know changes nothing.",
         f"{_HTTP}, section 15.5.5; RFC 3986, section 6.2.2",
     ),
+    "http.unknown_header": ("Header fields that a recipient does not know are ignored.", "RFC 9110, section 5.1"),
     "json.text": (
         "A body is JSON in UTF-8: no NaN or Infinity, nothing after the value; what is none is a client's fault.",
         "RFC 8259, sections 2, 6 and 8",
@@ -93,10 +98,6 @@ OPENAI: Mapping[str, tuple[str, str]] = {
         "A model that is not there is a 404, when it is looked up as when it is asked to generate.",
         f"{_SPEC}, retrieveModel; {_CLIENT}, NotFoundError",
     ),
-    "parameters.metadata": (
-        "`metadata` has at most 16 pairs, keys of at most 64 and values of at most 512 characters.",
-        f"{_SPEC}, Metadata",
-    ),
     "parameters.honest": (
         "A field of the API that changes the answer is honoured or refused, never dropped silently.",
         f"{_SPEC}, CreateChatCompletionRequest",
@@ -110,6 +111,10 @@ OPENAI: Mapping[str, tuple[str, str]] = {
         "`messages` has at least one message; each has a known role and what that role needs: content, and for a tool "
         "message `tool_call_id`.",
         f"{_SPEC}, ChatCompletionRequestMessage",
+    ),
+    "parameters.metadata": (
+        "`metadata` has at most 16 pairs, keys of at most 64 and values of at most 512 characters.",
+        f"{_SPEC}, Metadata",
     ),
     "parameters.null": (
         "Fields that may be null take null as if they were absent.",

@@ -1,7 +1,20 @@
 """All cases, area by area, in the order of the report."""
 
 from tidegate.conformance.case import Case
-from tidegate.conformance.catalog import auth, chat, error_codes, errors, headers, models, routes
+from tidegate.conformance.catalog import (
+    auth,
+    cancellation,
+    chat,
+    completions,
+    error_codes,
+    errors,
+    headers,
+    idempotency,
+    models,
+    routes,
+    stream,
+    stream_framing,
+)
 
 CASES: tuple[Case, ...] = (
     *routes.CASES,
@@ -11,4 +24,9 @@ CASES: tuple[Case, ...] = (
     *auth.CASES,
     *headers.CASES,
     *chat.CASES,
+    *completions.CASES,
+    *stream.CASES,
+    *stream_framing.CASES,
+    *idempotency.CASES,
+    *cancellation.CASES,
 )
