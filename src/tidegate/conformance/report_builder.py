@@ -116,7 +116,7 @@ def _describe(ask: Ask) -> AskDocument:
     return AskDocument(
         name=ask.name,
         method=ask.method,
-        path=ask.path,
+        path=ask.path if isinstance(ask.path, str) else f"({ask.path.make.__name__} of {', '.join(ask.path.of)})",
         wave=ask.wave,
         copies=ask.copies,
         says=tuple(describe_ask(ask)),
