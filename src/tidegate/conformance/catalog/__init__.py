@@ -22,19 +22,19 @@ from tidegate.conformance.catalog import (
 
 CASES: tuple[Case, ...] = (
     *routes.CASES,
-    *models.CASES,
     *errors.CASES,
     *error_codes.CASES,
     *auth.CASES,
     *headers.CASES,
+    *models.CASES,
     *parameters.CASES,
-    *parameter_kinds.CASES,
-    *parameter_effects.CASES,
-    *parameter_rules.CASES,
     *chat.CASES,
     *completions.CASES,
     *stream.CASES,
     *stream_framing.CASES,
     *idempotency.CASES,
     *cancellation.CASES,
+    *parameter_effects.CASES,
+    *parameter_kinds.CASES,
+    *parameter_rules.CASES,
 )
