@@ -1,7 +1,7 @@
 """Completions as a whole: the object, prompts in all their forms, echo, the token limit."""
 
 from tidegate.conformance.capability import Capability
-from tidegate.conformance.case import Case, Profile, Severity, expect
+from tidegate.conformance.case import Case, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import completion_body
 from tidegate.conformance.catalog.openers import completions_ask, generated, streamed
 from tidegate.conformance.checks.choices import has_indices
@@ -96,7 +96,9 @@ CASES: tuple[Case, ...] = (
         clauses=("openai:completions.echo",),
         severity=Severity.WRONG_DATA,
         needs=(*_COMPLETIONS, Capability.ECHO),
-        asks=(completions_ask(completion_body("two  spaces, and\n\na line", max_tokens=3, echo=True), is_refusable=True),),
+        asks=(
+            completions_ask(completion_body("two  spaces, and\n\na line", max_tokens=3, echo=True), is_refusable=True),
+        ),
         expects=(*generated(), expect(echoes)),
     ),
     Case(
@@ -112,6 +114,8 @@ CASES: tuple[Case, ...] = (
             completions_ask(streamed(completion_body(_TEXT, max_tokens=4, echo=True)), wave=2, is_refusable=True),
         ),
         expects=(*generated("whole", "again", "it"), expect(is_like_repeated, "whole", "again", "it")),
+        turn=Turn.ALONE,
+        tries=2,
     ),
     Case(
         id="completions.echo_alone",

@@ -36,8 +36,8 @@ def are_same(exchange: Exchange) -> Iterator[Fault]:
 def chance_of(choice: Choice, temperature: float) -> float:
     """Returns a bound on the probability that sampling at `temperature` >= 1 gives this choice's tokens again.
 
-    From the entries of logprobs with at least one alternative: a token that is the most probable one is no more probable
-    at a higher temperature than at 1; another one is as improbable beside it as the two logprobs say. Raises CannotTell
+    From the entries of logprobs with at least one alternative: a token that is the most probable one is no more so at a
+    higher temperature than at 1; another one is as improbable beside it as the two logprobs say. Raises CannotTell
     without entries.
     """
     if not choice.logprobs:
@@ -60,7 +60,9 @@ def _differ(choices: list[Choice], temperature: float, what: str) -> Iterator[Fa
         return
     chance = chance_of(choices[0], temperature) ** (len(choices) - 1)
     if chance > MAX_CHANCE:
-        raise CannotTell(f"all {len(choices)} answers are the same, which by chance happens once in {1 / chance:.0f} times")
+        raise CannotTell(
+            f"all {len(choices)} answers are the same, which by chance happens once in {1 / chance:.0f} times"
+        )
     yield Fault(f"{what} gave the same text; by chance that happens once in {1 / max(chance, 1e-300):.0e} times")
 
 
