@@ -195,8 +195,10 @@ def _request_bytes(heard: Heard) -> bytes:
 def _read_request(client: socket.socket) -> Heard | None:
     """Returns the request; None where the client left before its end."""
     data = b""
+    num_reads = 0
     while b"\r\n\r\n" not in data:
         piece = client.recv(65536)
+        num_reads += 1
         if not piece:
             return None
         data += piece
@@ -209,7 +211,8 @@ def _read_request(client: socket.socket) -> Heard | None:
         if not piece:
             return None
         body += piece
-    return Heard(method, target, headers, body)
+        num_reads += 1
+    return Heard(method, target, headers, body, num_reads=num_reads)
 
 
 def _rest(client: socket.socket, begun: bytes, headers: dict[str, str]) -> Iterator[bytes]:
