@@ -8,7 +8,8 @@ import click
 
 from tidegate.conformance.catalog import CASES
 from tidegate.conformance.probe import NoServerError
-from tidegate.conformance.runner import Result, Runner
+from tidegate.conformance.run_report import Result
+from tidegate.conformance.runner import Runner
 from tidegate.conformance.target import Target, TargetError, read_base_url
 from tidegate.conformance.verdict import Outcome
 

@@ -21,6 +21,11 @@ class Severity(Enum):
     WRONG_BILL = "wrong bill"
     NUISANCE = "nuisance"
 
+    @property
+    def rank(self) -> int:
+        """0 is the worst."""
+        return list(Severity).index(self)
+
 
 class Profile(Enum):
     """Who promised it: everyone who speaks this API, or only who speaks our contract."""

@@ -40,6 +40,8 @@ def read_base_url(text: str) -> str:
     parts: SplitResult = urlsplit(text if "//" in text else f"http://{text}")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise TargetError(f"{text!r} is not an address of a server; one looks like http://127.0.0.1:8000/v1")
+    if "@" in parts.netloc:
+        raise TargetError("the address holds a user name or a password; give the credential with --api-key")
     if parts.query or parts.fragment:
         raise TargetError(f"{text!r} has a query or a fragment; give the address without")
     path = parts.path.rstrip("/")

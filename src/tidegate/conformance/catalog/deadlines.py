@@ -70,7 +70,7 @@ GENEROUS: tuple[Case, ...] = (
         id="deadlines.unknown_header",
         title="A request with a deadline far away is answered, whether the server knows the header or not",
         why="Clients of several servers send the header to all of them.",
-        clauses=("openai:http.unknown_header",),
+        clauses=("openai:headers.unknown",),
         severity=Severity.BREAKS_CLIENTS,
         needs=(Capability.CHAT,),
         asks=(Ask(body=chat_body(), headers={"X-Deadline-Ms": "600000", "X-First-Token-Deadline-Ms": "500000"}),),

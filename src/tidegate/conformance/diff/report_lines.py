@@ -1,0 +1,88 @@
+"""A comparison in plain text: for a terminal, and the lines that other reports share."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from tidegate.conformance.diff.comparison import Comparison
+from tidegate.conformance.diff.declared import show
+from tidegate.conformance.diff.difference import Difference, Meaning
+
+MAX_SHOWN = 200
+"""Characters of a value in a line."""
+
+ORDER = (Meaning.REGRESSION, Meaning.INTENDED, Meaning.IMPROVEMENT, Meaning.ADDITION, Meaning.VARIATION)
+
+
+def printable(text: str, *, keeps: str = "") -> str:
+    """Returns the text with control and invisible characters spelled out, but for those in `keeps`: what a server says
+    must not steer a terminal or a page.
+    """
+    return "".join(
+        sign if sign.isprintable() or sign in keeps else sign.encode("unicode_escape").decode() for sign in text
+    )
+
+
+def shorten(value: object) -> str:
+    """Returns the value on one line, its middle cut out where it is long."""
+    text = printable(show(value))
+    half = MAX_SHOWN // 2 - 3
+    return text if len(text) <= MAX_SHOWN else f"{text[:half]} ... {text[-half:]}"
+
+
+def place_of(difference: Difference) -> str:
+    """Returns what differs, in words: `status of it in errors.no_model`."""
+    inside = f" of {difference.ask}" if difference.ask else ""
+    part = f" {difference.where}" if difference.where else ""
+    case = f" in {difference.case_id}" if difference.case_id else ""
+    return printable(f"{difference.aspect.value}{part}{inside}{case}")
+
+
+def sentence_of(comparison: Comparison) -> str:
+    """Returns the outcome as one sentence."""
+    counts = comparison.counts
+    parts = [f"{counts[meaning]} {_plural(meaning, counts[meaning])}" for meaning in ORDER if counts[meaning]]
+    what = ", ".join(parts) if parts else "no difference"
+    return f"{what} in {comparison.num_cases} cases"
+
+
+def _plural(meaning: Meaning, count: int) -> str:
+    return meaning.value if count == 1 else f"{meaning.value}s"
+
+
+def write_lines(comparison: Comparison, *, shows_variation: bool = False) -> Iterator[str]:
+    """Yields the report; allowed variations one by one only where they are asked for."""
+    yield f"old: {comparison.old.name}"
+    yield f"new: {comparison.new.name}"
+    for meaning in ORDER:
+        found = comparison.of(meaning)
+        if not found:
+            continue
+        yield ""
+        yield f"{meaning.value} ({len(found)})"
+        if meaning is Meaning.VARIATION and not shows_variation:
+            counts = Counter(difference.aspect.value for difference in found)
+            yield "  " + ", ".join(f"{name}: {count}" for name, count in counts.most_common())
+            continue
+        yield from _list(found)
+    yield from _notes(comparison)
+    yield ""
+    yield sentence_of(comparison)
+
+
+def _list(differences: Iterable[Difference]) -> Iterator[str]:
+    for difference in differences:
+        yield f"  {place_of(difference)}"
+        yield f"    old  {shorten(difference.old)}"
+        yield f"    new  {shorten(difference.new)}"
+        yield f"    {printable(difference.because)}"
+
+
+def _notes(comparison: Comparison) -> Iterator[str]:
+    for name, case_ids in (("old", comparison.only_old), ("new", comparison.only_new)):
+        if case_ids:
+            yield ""
+            yield f"not compared, only the {name} side has them: {', '.join(case_ids)}"
+    for change in comparison.unseen:
+        yield ""
+        aspect = f" {change.aspect.value}" if change.aspect else ""
+        yield f"declared and not seen: {change.case}{aspect} ({printable(change.reason)})"

@@ -1,0 +1,52 @@
+"""RunReport: everything that came of one run: who was asked, each case's verdict, and every byte exchanged.
+
+What the reports (`report_*.py`) are made from. Does not know: how the run came about, how it is shown.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegate.conformance.case import Case
+from tidegate.conformance.judge import Evidence
+from tidegate.conformance.probed import Probed
+from tidegate.conformance.target import Target
+from tidegate.conformance.verdict import Outcome, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A case, what came of it, and the exchanges of each run. `duration_s`: of all runs together."""
+
+    case: Case
+    verdict: Verdict
+    runs: tuple[Evidence, ...]
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """Results in the order of the catalogue. `started_at`: UTC, as in `2026-01-31T12:00:00Z`; empty: not known."""
+
+    target: Target
+    probed: Probed
+    results: tuple[Result, ...]
+    duration_s: float
+    started_at: str = ""
+
+    def count(self) -> Mapping[Outcome, int]:
+        """Returns how many cases came out which way; every outcome is there."""
+        counted = Counter(result.verdict.outcome for result in self.results)
+        return {outcome: counted[outcome] for outcome in Outcome}
+
+    def by_area(self) -> Mapping[str, tuple[Result, ...]]:
+        """Returns the results of each area; areas and results in the order of the catalogue."""
+        areas: dict[str, list[Result]] = {}
+        for result in self.results:
+            areas.setdefault(result.case.area, []).append(result)
+        return {area: tuple(results) for area, results in areas.items()}
+
+    def failures(self) -> tuple[Result, ...]:
+        """Returns the failed cases, worst severity first."""
+        failed = [result for result in self.results if result.verdict.outcome is Outcome.FAIL]
+        return tuple(sorted(failed, key=lambda result: result.case.severity.rank))
