@@ -199,7 +199,11 @@ CASES: tuple[Case, ...] = (
         severity=Severity.WRONG_BILL,
         needs=_CHAT,
         asks=(Ask(body=chat_body(max_tokens=1)), Ask(name="streamed", body=_ONE_STREAMED)),
-        expects=(*generated("it", "streamed"), expect(is_cut_at, num_tokens=1), expect(is_cut_at, "streamed", num_tokens=1)),
+        expects=(
+            *generated("it", "streamed"),
+            expect(is_cut_at, num_tokens=1),
+            expect(is_cut_at, "streamed", num_tokens=1),
+        ),
         tries=2,
     ),
     Case(

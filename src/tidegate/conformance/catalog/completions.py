@@ -96,7 +96,9 @@ CASES: tuple[Case, ...] = (
         clauses=("openai:completions.echo",),
         severity=Severity.WRONG_DATA,
         needs=(*_COMPLETIONS, Capability.ECHO),
-        asks=(completions_ask(completion_body("two  spaces, and\n\na line", max_tokens=3, echo=True), is_refusable=True),),
+        asks=(
+            completions_ask(completion_body("two  spaces, and\n\na line", max_tokens=3, echo=True), is_refusable=True),
+        ),
         expects=(*generated(), expect(echoes)),
     ),
     Case(

@@ -60,7 +60,9 @@ def _differ(choices: list[Choice], temperature: float, what: str) -> Iterator[Fa
         return
     chance = chance_of(choices[0], temperature) ** (len(choices) - 1)
     if chance > MAX_CHANCE:
-        raise CannotTell(f"all {len(choices)} answers are the same, which by chance happens once in {1 / chance:.0f} times")
+        raise CannotTell(
+            f"all {len(choices)} answers are the same, which by chance happens once in {1 / chance:.0f} times"
+        )
     yield Fault(f"{what} gave the same text; by chance that happens once in {1 / max(chance, 1e-300):.0e} times")
 
 

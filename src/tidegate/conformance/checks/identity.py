@@ -40,7 +40,9 @@ def names_its_model(exchange: Exchange) -> Iterator[Fault]:
     asked = exchange.request_json["model"]
     for event, body in enumerate(_bodies(exchange)):
         if body.get("model") != asked:
-            yield Fault(f"model is {body.get('model')!r}, asked for was {asked!r}", event if exchange.is_stream else None)
+            yield Fault(
+                f"model is {body.get('model')!r}, asked for was {asked!r}", event if exchange.is_stream else None
+            )
             return
 
 

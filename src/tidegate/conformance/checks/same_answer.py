@@ -19,7 +19,9 @@ def _difference(expected: str, found: str) -> str:
     return f"from character {place} on {found[place : place + 40]!r} instead of {expected[place : place + 40]!r}"
 
 
-def _differences(expected: dict[int, tuple[str, str | None]], found: dict[int, tuple[str, str | None]]) -> Iterator[str]:
+def _differences(
+    expected: dict[int, tuple[str, str | None]], found: dict[int, tuple[str, str | None]]
+) -> Iterator[str]:
     if sorted(expected) != sorted(found):
         yield f"choices {sorted(found)} instead of {sorted(expected)}"
     for index in sorted(expected.keys() & found.keys()):

@@ -86,7 +86,9 @@ def counts_growing_prompts(*exchanges: Exchange) -> Iterator[Fault]:
     counts = [usage_of(exchange)["prompt_tokens"] for exchange in exchanges]
     for before, after, exchange in zip(counts, counts[1:], exchanges[1:], strict=False):
         if after <= before:
-            yield Fault(f"prompt_tokens is {after}, and {before} without what was added to the prompt", ask=exchange.ask)
+            yield Fault(
+                f"prompt_tokens is {after}, and {before} without what was added to the prompt", ask=exchange.ask
+            )
 
 
 def counts_same_prompt(first: Exchange, second: Exchange) -> Iterator[Fault]:
