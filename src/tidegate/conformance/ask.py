@@ -1,7 +1,7 @@
 """Ask: one HTTP request of a case, as data: what is sent, how it is sent, and how the answer is read.
 
-Strings of a body, path or header may hold `{model}`, `{marker}` (a word that no other ask of the run holds) and
-`{copy}` (0 for the first copy). A value that depends on an earlier answer is a `Derived`.
+Strings of a body, path or header may hold `{model}`, `{marker}` (a word that no other ask of the run holds, made from
+the run's seed) and `{copy}` (0 for the first copy). A value that depends on an earlier answer is a `Derived`.
 """
 
 from collections.abc import Callable, Mapping
@@ -82,18 +82,19 @@ class Until:
 class Ask:
     """One request. Asks of one `wave` are sent at once, waves one after the other; so are `copies` of one ask.
 
-    `body`: JSON, sent as such; `raw`: sent as it stands, instead. `headers`: besides Host, Content-Type,
-    Content-Length, Authorization and User-Agent; None leaves one of those out. `script`: what a scripted engine is to
-    play (`x_script`); other servers are not sent it. `delay_s`: waits before it is sent, from the wave's beginning.
+    `body`: JSON, sent as such; `raw`: sent as it stands, but for `{model}`, instead. `headers`: besides Host,
+    Content-Type, Content-Length, Authorization and User-Agent; None leaves one of those out; `{key}` in one stands for
+    the caller's key. `script`: what a scripted engine is to play (`x_script`); other servers are not sent it.
+    `delay_s`: waits before it is sent, from the wave's beginning.
     `is_refusable`: an honest refusal of this ask makes the case `unsupported`.
     """
 
     name: str = "it"
     method: str = "POST"
-    path: str = "/chat/completions"
+    path: str | Derived = "/chat/completions"
     place: Place = Place.API
     body: Any = None
-    raw: bytes | None = None
+    raw: bytes | Derived | None = None
     headers: Mapping[str, str | Derived | None] = field(default_factory=dict)
     script: Any = None
     manner: Manner = PLAIN

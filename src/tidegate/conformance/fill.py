@@ -44,7 +44,11 @@ class Filling:
         if isinstance(value, Derived):
             return value.make(*(self.evidence[name][0] for name in value.of), **value.args)
         if isinstance(value, str):
-            names = {"model": self.target.model, "marker": self.marker, "copy": str(self.copy)}
+            names = {
+                "model": self.target.model,
+                "marker": self.marker,
+                "copy": str(self.copy),
+            }
             for name, text in names.items():
                 value = value.replace(f"{{{name}}}", text)
             return value
@@ -63,7 +67,8 @@ def fill(ask: Ask, filling: Filling, *, is_scripted: bool) -> WireRequest:
     if ask.script is not None and is_scripted and isinstance(body, dict):
         body = body | {"x_script": filling.value(ask.script)}
     if ask.raw is not None:
-        data = ask.raw
+        raw: bytes = filling.value(ask.raw)
+        data = raw.replace(b"{model}", json.dumps(target.model)[1:-1].encode())
     else:
         data = b"" if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")
     asks_admin = ask.place is Place.ADMIN or (ask.place is Place.METRICS and target.admin_url is not None)
@@ -75,7 +80,7 @@ def fill(ask: Ask, filling: Filling, *, is_scripted: bool) -> WireRequest:
         headers["Authorization"] = f"Bearer {key}"
     for name, value in ask.headers.items():
         known = next((other for other in headers if other.lower() == name.lower()), name)
-        headers[known] = None if value is None else str(filling.value(value))
+        headers[known] = None if value is None else str(filling.value(value)).replace("{key}", key or "")
     parts = urlsplit(url)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     lines = [f"{ask.method} {path} HTTP/1.1"] + [

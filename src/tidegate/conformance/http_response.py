@@ -65,6 +65,8 @@ class ResponseReader:
                     self.body.append(BodyPiece(bytes(event.data), self._num_read))
                 elif isinstance(event, h11.EndOfMessage):
                     self.is_whole = True
+                    num_more = len(self._connection.trailing_data[0])
+                    self.fault = f"{num_more} bytes follow the end of the response" if num_more else None
                     return
                 elif isinstance(event, h11.ConnectionClosed):
                     return

@@ -3,11 +3,47 @@
 from collections.abc import Mapping
 
 TIDEGATE: Mapping[str, tuple[str, str]] = {
+    "auth.everywhere": (
+        "Every route, whatever its spelling, needs a key, but /healthz and /health; the answer is 401 "
+        "`invalid_api_key`.",
+        "CONTRACT.md sections 1 and 3",
+    ),
+    "auth.first": (
+        "Authentication comes before the body is read, and before anything says what exists.",
+        "CONTRACT.md section 12",
+    ),
     "cancel.baseline": (
         "When a client has gone, its requests end by the engine's next step and blocks return to the baseline count.",
         "CONTRACT.md section 11",
     ),
+    "errors.codes": (
+        "Each kind of error has one status, type and code, and param is the path of the field.",
+        "CONTRACT.md section 3",
+    ),
+    "errors.message": (
+        "A message is at most 2 KiB, quotes at most 64 characters of input, and holds no traceback, path or address.",
+        "CONTRACT.md section 3",
+    ),
+    "errors.retry": ("`X-Should-Retry` and `Retry-After` stand on errors as the table says.", "CONTRACT.md section 3"),
     "headers.contract": ("`Tidegate-Contract` is `1.MINOR`, on every response.", "CONTRACT.md section 2"),
+    "headers.ignored": (
+        "`Tidegate-Ignored-Fields` names unknown fields that had no effect; policy `reject` answers 400 "
+        "`unknown_parameter`.",
+        "CONTRACT.md section 2",
+    ),
+    "headers.request_id": (
+        "`X-Request-Id` is on every response; the caller's is echoed when it matches `[A-Za-z0-9._-]{1,128}`.",
+        "CONTRACT.md section 2",
+    ),
+    "headers.revision": (
+        "`Tidegate-Served-Revision` equals `system_fingerprint` in bodies and on every chunk.",
+        "CONTRACT.md section 2",
+    ),
+    "headers.stream": (
+        "Event streams carry `Cache-Control: no-cache` and `X-Accel-Buffering: no`; never Content-Length, never "
+        "compression.",
+        "CONTRACT.md section 2",
+    ),
     "idempotency.afresh": (
         "A key whose request was refused before execution, was cancelled, or failed in a curable way runs afresh.",
         "CONTRACT.md section 10",
@@ -28,5 +64,31 @@ TIDEGATE: Mapping[str, tuple[str, str]] = {
     "idempotency.reuse": (
         "The same key with another request: 422 `idempotency_key_reuse`, not to be retried.",
         "CONTRACT.md section 10",
+    ),
+    "limits.published": (
+        "Limits and their values stand in /v1/contract; what is at a limit passes, and one more is refused with "
+        "`limit` {name, value, actual, scope}.",
+        "CONTRACT.md sections 3 and 12",
+    ),
+    "parameters.hosted": (
+        "What asks for a hosted feature that is not here is 422 `unsupported_parameter`, never ignored.",
+        "CONTRACT.md section 4",
+    ),
+    "parameters.ranges": (
+        "Ranges of parameters; NaN, texts for numbers, booleans for integers: 400.",
+        "CONTRACT.md section 4",
+    ),
+    "parameters.removed": (
+        "`guided_json` and its kin are 400 with a message that names `structured_outputs`.",
+        "CONTRACT.md section 4",
+    ),
+    "routes.admin": ("Nothing that changes or watches the server is on the public listener.", "CONTRACT.md section 1"),
+    "routes.health": (
+        "GET /healthz says that the process lives, GET /health that it is ready.",
+        "CONTRACT.md section 1",
+    ),
+    "routes.status": (
+        "Unknown routes are 404 `route_not_found`, wrong methods 405 `method_not_allowed` with Allow.",
+        "CONTRACT.md section 3",
     ),
 }

@@ -7,7 +7,7 @@ from functools import cached_property
 from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case
 from tidegate.conformance.diff.facts import Facts, read_facts
-from tidegate.conformance.runner import RunReport
+from tidegate.conformance.run_report import RunReport
 from tidegate.conformance.verdict import Outcome
 
 

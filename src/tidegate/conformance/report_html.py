@@ -1,0 +1,249 @@
+"""The report as one HTML file that a person reads: nothing is loaded from elsewhere, and it reads without JavaScript.
+
+Whatever a server sent is escaped by construction (`html_markup.py`), and the page's policy allows only the style and
+the script that it was made with.
+"""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from importlib import resources
+
+from tidegate.conformance.html_case import SIGNS, render_case
+from tidegate.conformance.html_markup import Markup, Part, joined, tag
+from tidegate.conformance.html_timeline import spell_time
+from tidegate.conformance.report_document import CaseDocument, Counts, ReportDocument
+
+_ASSETS = resources.files("tidegate.conformance") / "report_assets"
+STYLE = _ASSETS.joinpath("report.css").read_text("utf-8")
+SCRIPT = _ASSETS.joinpath("report.js").read_text("utf-8")
+_SEVERITIES = ("breaks clients", "wrong data", "wrong bill", "nuisance")
+_WORDS = {"pass": "pass", "fail": "fail", "unsupported": "unsupported", "inconclusive": "inconclusive"}
+
+
+def render_html(document: ReportDocument) -> str:
+    """Returns the page."""
+    model = document.server.model or "an unnamed model"
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=_policy()),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("title", f"Conformance of {model} at {document.server.base_url}"),
+        Markup(f"<style>{STYLE}</style>"),
+    )
+    body = tag(
+        "body",
+        tag("a", "Skip to the cases", href="#cases", class_="skip"),
+        _header(document),
+        tag("main", *_main(document)),
+        Markup(f"<script>{SCRIPT}</script>"),
+    )
+    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def _policy() -> str:
+    def source(content: str) -> str:
+        return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+
+    rules = ("default-src 'none'", f"style-src {source(STYLE)}", f"script-src {source(SCRIPT)}")
+    return "; ".join((*rules, "base-uri 'none'", "form-action 'none'"))
+
+
+def _header(document: ReportDocument) -> Markup:
+    server = document.server
+    facts: list[tuple[str, str]] = [("Server", server.base_url), ("Model", server.model)]
+    facts += [(name.replace("_", " ").capitalize(), value) for name, value in server.identity.items()]
+    facts += [("Asked", document.started_at.replace("T", " ").replace("Z", " UTC"))]
+    facts += [("Took", spell_time(document.duration_s)), ("Seed", str(document.seed))]
+    facts += [("Suite", f"tidegate conform {document.suite_version}")]
+    if server.is_scripted:
+        facts.append(("Engine", "scripted: it plays what a case asks of it"))
+    items = [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts if value]
+    return tag(
+        "header",
+        tag("button", "Dark or light", type="button", id="theme"),
+        tag("p", "Conformance report", class_="kicker"),
+        tag("h1", _verdict(document.counts)),
+        tag("dl", *items, class_="facts"),
+    )
+
+
+def _verdict(counts: Counts) -> str:
+    """One sentence. What could not be told is said beside what passed."""
+    if not counts.total:
+        return "No case was run"
+    conclusive = counts.passed + counts.failed
+    if counts.failed:
+        return f"{counts.failed} of {conclusive} cases fail"
+    if not conclusive:
+        return "No case could be judged"
+    return f"All {conclusive} cases pass" if conclusive > 1 else "The only case passes"
+
+
+def _by_outcome(counts: Counts) -> dict[str, int]:
+    return {
+        "pass": counts.passed,
+        "fail": counts.failed,
+        "unsupported": counts.unsupported,
+        "inconclusive": counts.inconclusive,
+    }
+
+
+def _main(document: ReportDocument) -> Sequence[Part]:
+    return (
+        _summary(document),
+        _failures(document.cases),
+        _areas(document),
+        _matrix(document),
+        _capabilities(document),
+        tag("h2", "Cases", id="cases", tabindex="-1"),
+        _filter(document),
+        tag("p", "No case is like that.", id="none", hidden=True),
+        *_cases(document),
+    )
+
+
+def _summary(document: ReportDocument) -> Markup:
+    tiles = [
+        tag(
+            "li",
+            tag("span", SIGNS[outcome], class_="sign", aria_hidden="true"),
+            tag("b", str(number)),
+            tag("span", _WORDS[outcome]),
+            class_=outcome,
+        )
+        for outcome, number in _by_outcome(document.counts).items()
+    ]
+    return joined((tag("ul", *tiles, class_="counts"), _bar(document.counts, "Outcomes of all cases")))
+
+
+def _bar(counts: Counts, label: str) -> Markup:
+    parts: list[Markup] = []
+    at = 0.0
+    for outcome, number in _by_outcome(counts).items():
+        width = 100 * number / counts.total if counts.total else 0.0
+        if number:
+            title = tag("title", f"{number} {_WORDS[outcome]}")
+            parts.append(
+                tag("rect", title, x=f"{at:.3f}%", width=f"{width:.3f}%", height="100%", class_=f"bar-{outcome}")
+            )
+        at += width
+    told = ", ".join(f"{number} {_WORDS[outcome]}" for outcome, number in _by_outcome(counts).items() if number)
+    return tag("svg", *parts, class_="bar", role="img", aria_label=f"{label}: {told or 'none'}")
+
+
+def _failures(cases: Sequence[CaseDocument]) -> Markup | None:
+    failed = sorted(
+        (case for case in cases if case.outcome == "fail"), key=lambda case: _SEVERITIES.index(case.severity)
+    )
+    if not failed:
+        return None
+    rows = [
+        tag(
+            "tr",
+            tag("td", tag("span", case.severity, class_="severity")),
+            tag("td", tag("a", case.title, href=f"#{case.id}"), tag("span", case.id, class_="id")),
+            tag("td", case.faults[0].says if case.faults else "", class_="says"),
+            tag("td", "; ".join(clause.text for clause in case.clauses)),
+        )
+        for case in failed
+    ]
+    names = ("for a client", "what must be so", "what was seen", "clause")
+    head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in names)))
+    table = tag("div", tag("table", head, tag("tbody", *rows), class_="failures"), class_="scroll")
+    return tag("section", tag("h2", "What fails, worst first"), table)
+
+
+def _areas(document: ReportDocument) -> Markup:
+    rows = []
+    for area in document.areas:
+        numbers = [
+            tag("td", str(number) if number else "", class_=f"number {outcome if number else ''}")
+            for outcome, number in _by_outcome(area.counts).items()
+        ]
+        name = tag("th", tag("a", area.name.replace("_", " "), href=f"#area-{area.name}"), scope="row")
+        bar = tag("td", _bar(area.counts, f"Outcomes of {area.name}"), class_="bar-cell")
+        rows.append(tag("tr", name, *numbers, bar))
+    heads = [tag("th", f"{SIGNS[outcome]} {word}", scope="col", class_="number") for outcome, word in _WORDS.items()]
+    head = tag("thead", tag("tr", tag("th", "area", scope="col"), *heads, tag("td")))
+    table = tag("div", tag("table", head, tag("tbody", *rows), class_="areas"), class_="scroll")
+    return tag("section", tag("h2", "By area"), table)
+
+
+def _matrix(document: ReportDocument) -> Markup:
+    rows = []
+    for area in document.areas:
+        tiles = [
+            tag(
+                "li",
+                tag(
+                    "a",
+                    tag("span", SIGNS[case.outcome], class_="sign", aria_hidden="true"),
+                    tag("span", case.id.partition(".")[2]),
+                    tag("span", f", {case.outcome}", class_="unseen"),
+                    href=f"#{case.id}",
+                    class_=f"tile {case.outcome}",
+                    title=f"{case.outcome}: {case.title}",
+                ),
+            )
+            for case in document.cases
+            if case.area == area.name
+        ]
+        rows.append(tag("div", tag("h3", area.name.replace("_", " ")), tag("ul", *tiles), class_="row"))
+    legend = ", ".join(f"{sign} {_WORDS[outcome]}" for outcome, sign in SIGNS.items())
+    return tag("section", tag("h2", "All cases at a glance"), tag("p", legend, class_="note"), *rows, class_="matrix")
+
+
+def _capabilities(document: ReportDocument) -> Markup:
+    rows = [
+        tag(
+            "tr",
+            tag("td", f"{'✓' if capability.is_there else '–'} {'there' if capability.is_there else 'not there'}"),
+            tag("td", capability.title),
+            tag("td", capability.reason),
+            class_="there" if capability.is_there else "absent",
+        )
+        for capability in document.capabilities
+    ]
+    num_there = sum(capability.is_there for capability in document.capabilities)
+    summary = tag("summary", f"What the server can do: {num_there} of {len(rows)} capabilities")
+    return tag("details", summary, tag("div", tag("table", tag("tbody", *rows)), class_="scroll"), class_="plain")
+
+
+def _filter(document: ReportDocument) -> Markup:
+    outcomes = [_box("outcome", outcome, f"{SIGNS[outcome]} {word}") for outcome, word in _WORDS.items()]
+    severities = [_box("severity", severity, severity) for severity in _SEVERITIES]
+    areas = [tag("option", area.name.replace("_", " "), value=area.name) for area in document.areas]
+    choice = tag("select", tag("option", "all areas", value=""), *areas, id="area")
+    search = tag("input", type="search", id="text", placeholder="words of id, title, fault", autocomplete="off")
+    return tag(
+        "form",
+        tag("fieldset", tag("legend", "Outcome"), *outcomes),
+        tag("fieldset", tag("legend", "Severity"), *severities),
+        tag("label", "Area ", choice),
+        tag("label", "Text ", search),
+        tag("span", tag("output", id="shown"), class_="shown"),
+        tag("button", "Open all shown", type="button", id="open"),
+        tag("button", "Close all", type="button", id="close"),
+        id="filter",
+        aria_label="Which cases are shown",
+    )
+
+
+def _box(name: str, value: str, label: str) -> Markup:
+    return tag("label", tag("input", type="checkbox", name=name, value=value, checked=True), f" {label}", class_="box")
+
+
+def _cases(document: ReportDocument) -> list[Part]:
+    return [
+        tag(
+            "section",
+            tag("h3", area.name.replace("_", " "), id=f"area-{area.name}"),
+            *(render_case(case) for case in document.cases if case.area == area.name),
+            class_="area",
+        )
+        for area in document.areas
+    ]
