@@ -2,12 +2,23 @@
 
 from tidegate.conformance.case import Case
 from tidegate.conformance.catalog import (
+    auth,
     cancellation,
     chat,
     completions,
+    deadlines,
+    error_codes,
+    errors,
+    headers,
     idempotency,
     models,
+    overload,
+    parameter_effects,
+    parameter_kinds,
+    parameter_rules,
+    parameters,
     routes,
+    slow,
     stream,
     stream_framing,
     structured,
@@ -22,7 +33,15 @@ from tidegate.conformance.catalog import (
 
 CASES: tuple[Case, ...] = (
     *routes.CASES,
+    *errors.CASES,
+    *error_codes.CASES,
+    *auth.CASES,
+    *headers.CASES,
     *models.CASES,
+    *parameters.CASES,
+    *parameter_effects.CASES,
+    *parameter_kinds.CASES,
+    *parameter_rules.CASES,
     *chat.CASES,
     *completions.CASES,
     *stream.CASES,
@@ -36,5 +55,8 @@ CASES: tuple[Case, ...] = (
     *structured_extension.CASES,
     *structured_refused.CASES,
     *idempotency.CASES,
+    *deadlines.CASES,
     *cancellation.CASES,
+    *slow.CASES,
+    *overload.CASES,
 )
