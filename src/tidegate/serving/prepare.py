@@ -123,7 +123,7 @@ class Preparation:
 
     def fingerprint(self) -> str:
         """Returns `system_fingerprint`: the served revision, marked as ours."""
-        return "tg_" + self.model.revision(self.info)
+        return self.model.revision(self.info)
 
     def check_length(self, num_characters: int, param: str) -> None:
         """Refuses text that cannot fit whatever its tokens are, before any template or tokenizer sees it."""
