@@ -68,6 +68,8 @@ class HostileServer:
     def close(self) -> None:
         """No connection is taken any more, and those that are there end."""
         self._is_closing.set()
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # close alone would wait for accept to return
         self._listener.close()
         with self._lock:
             for client in self._clients:

@@ -9,7 +9,7 @@ import click
 from tidegate.conformance.catalog import CASES
 from tidegate.conformance.probe import NoServerError
 from tidegate.conformance.run_report import Result
-from tidegate.conformance.runner import RunBounds, Runner
+from tidegate.conformance.runner import Runner
 from tidegate.conformance.target import Target, TargetError, read_base_url
 from tidegate.conformance.verdict import Outcome
 
@@ -34,7 +34,7 @@ def conform(
     cases = [case for case in CASES if not only or any(fnmatch(case.id, pattern) for pattern in only)]
     try:
         target = Target(base_url=read_base_url(base_url), api_key=api_key, model=model, admin_url=admin_url)
-        report = asyncio.run(Runner(target, bounds=RunBounds(jobs=jobs), tell=tell).run(cases))
+        report = asyncio.run(Runner(target, jobs=jobs, tell=tell).run(cases))
     except (TargetError, NoServerError) as error:
         print(f"tidegate conform: {error}", file=sys.stderr)
         sys.exit(2)

@@ -48,7 +48,7 @@ class ResponseReader:
         self._take()
 
     def finish(self) -> None:
-        """The connection is closed: a body without a declared length ends here, another is cut off, which `cut` says."""
+        """The connection is closed: a body without a declared length ends here, another is cut off; `cut` says how."""
         if self.is_whole or self.fault is not None:
             return
         self._connection.receive_data(b"")

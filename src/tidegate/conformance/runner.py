@@ -21,7 +21,7 @@ from tidegate.conformance.marker import make_marker
 from tidegate.conformance.probe import probe
 from tidegate.conformance.probed import Probed
 from tidegate.conformance.run_report import Result, RunReport
-from tidegate.conformance.server_watch import PATIENCE_S, ServerWatch
+from tidegate.conformance.server_watch import ANSWER_S, PATIENCE_S, ServerWatch
 from tidegate.conformance.site import Site
 from tidegate.conformance.target import Target
 
@@ -30,14 +30,16 @@ Told = Callable[[Result], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunBounds:
-    """Of a whole run. `jobs`: cases at once. `patience_s`: how long a server that has gone is waited for."""
+    """Of a whole run. `patience_s`: how long a server that has gone is waited for; `answer_s`: how long it then has for
+    an answer.
+    """
 
-    jobs: int = 4
     max_s: float = 3600.0
     max_requests: int = 50_000
     max_bytes: int = 4 * 1024 * 1024 * 1024
     max_response_bytes: int = MAX_RESPONSE_BYTES
     patience_s: float = PATIENCE_S
+    answer_s: float = ANSWER_S
 
 
 def _tell_nobody(result: Result) -> None:
@@ -45,10 +47,15 @@ def _tell_nobody(result: Result) -> None:
 
 
 class Runner:
-    """One run against one server. `tell` gets each result as soon as it is there, in the order of their ends."""
+    """One run against one server. `jobs`: cases at once. `tell` gets each result as soon as it is there, in the order
+    of their ends.
+    """
 
-    def __init__(self, target: Target, *, bounds: RunBounds | None = None, tell: Told = _tell_nobody) -> None:
+    def __init__(
+        self, target: Target, *, jobs: int = 4, bounds: RunBounds | None = None, tell: Told = _tell_nobody
+    ) -> None:
         self._target = target
+        self._jobs = jobs
         self._bounds = bounds or RunBounds()
         self._tell = tell
         self._is_scripted = False
@@ -64,7 +71,7 @@ class Runner:
             has_admin_url=self._target.admin_url is not None,
             may_drain=self._target.may_drain,
         )
-        return await probe(self._ask_once, self._target.model, site, jobs=self._bounds.jobs, named=self._take_model)
+        return await probe(self._ask_once, self._target.model, site, jobs=self._jobs, named=self._take_model)
 
     async def run(self, cases: Sequence[Case], probed: Probed | None = None) -> RunReport:
         """Runs all. `probed`: what is known of the server already; else it is asked. Raises NoServerError where nothing
@@ -104,9 +111,9 @@ class Runner:
             self._work.cancel()
 
     async def _run_all(self, cases: Sequence[Case], probed: Probed, results: dict[str, Result]) -> None:
-        watch = ServerWatch(self._look, self._bounds.patience_s)
+        watch = ServerWatch(self._look, self._bounds.patience_s, self._bounds.answer_s)
         runner = CaseRunner(self._target, probed, self._send, watch)
-        slots = asyncio.Semaphore(self._bounds.jobs)
+        slots = asyncio.Semaphore(self._jobs)
 
         async def run(case: Case) -> None:
             async with slots:

@@ -13,8 +13,6 @@ ANSWER_S = 10.0
 PAUSE_S = 0.25
 _DOUBTFUL = (Ending.NO_CONNECTION, Ending.RESET, Ending.CUT, Ending.TIMED_OUT)
 
-IS_THERE = Ask(name="is_there", method="GET", path="/models", manner=Manner(timeout_s=ANSWER_S))
-
 
 def is_doubtful(exchange: Exchange, ask: Ask) -> bool:
     """Whether the exchange might have ended so because the server is gone. A case's own timeout says nothing."""
@@ -26,9 +24,15 @@ def is_doubtful(exchange: Exchange, ask: Ask) -> bool:
 class ServerWatch:
     """Of one run. Once the server is gone, it stays gone."""
 
-    def __init__(self, asking: Callable[[Ask], Awaitable[Exchange]], patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self,
+        asking: Callable[[Ask], Awaitable[Exchange]],
+        patience_s: float = PATIENCE_S,
+        answer_s: float = ANSWER_S,
+    ) -> None:
         self._asking = asking
         self._patience_s = patience_s
+        self._question = Ask(name="is_there", method="GET", path="/models", manner=Manner(timeout_s=answer_s))
         self._lock = asyncio.Lock()
         self.gone = ""
         """How it is gone, in words; empty: it is there."""
@@ -39,7 +43,7 @@ class ServerWatch:
             end = time.monotonic() + self._patience_s
             num_silent = 0
             while not self.gone:
-                exchange = await self._asking(IS_THERE)
+                exchange = await self._asking(self._question)
                 num_silent += exchange.ending is Ending.TIMED_OUT
                 if exchange.ending not in (Ending.NO_CONNECTION, Ending.TIMED_OUT) or exchange.pieces:
                     break
