@@ -122,7 +122,7 @@ class Preparation:
         )
 
     def fingerprint(self) -> str:
-        """Returns `system_fingerprint`: the served revision, marked as ours."""
+        """Returns `system_fingerprint`: the served revision, as the header says it."""
         return self.model.revision(self.info)
 
     def check_length(self, num_characters: int, param: str) -> None:
