@@ -23,7 +23,6 @@ class BrokenServer:
         self._upstream = upstream
         self.mutant = mutant
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
-        self._listener.settimeout(0.1)
         self.port: int = self._listener.getsockname()[1]
         self._is_closing = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -35,18 +34,19 @@ class BrokenServer:
 
     def __exit__(self, *_: object) -> None:
         self._is_closing.set()
-        self._acceptor.join()
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", self.port)).close()  # wakes the acceptor
+        self._acceptor.join(PATIENCE_S)
         self._listener.close()
         for thread in self._threads:
             thread.join(PATIENCE_S)
 
     def _accept(self) -> None:
         while not self._is_closing.is_set():
-            with contextlib.suppress(TimeoutError):
-                client, _ = self._listener.accept()
-                thread = threading.Thread(target=self._serve, args=(client,), name="broken server's connection")
-                self._threads.append(thread)
-                thread.start()
+            client, _ = self._listener.accept()
+            thread = threading.Thread(target=self._serve, args=(client,), name="broken server's connection")
+            self._threads.append(thread)
+            thread.start()
 
     def _serve(self, client: socket.socket) -> None:
         client.settimeout(PATIENCE_S)
@@ -195,8 +195,10 @@ def _request_bytes(heard: Heard) -> bytes:
 def _read_request(client: socket.socket) -> Heard | None:
     """Returns the request; None where the client left before its end."""
     data = b""
+    num_reads = 0
     while b"\r\n\r\n" not in data:
         piece = client.recv(65536)
+        num_reads += 1
         if not piece:
             return None
         data += piece
@@ -209,7 +211,8 @@ def _read_request(client: socket.socket) -> Heard | None:
         if not piece:
             return None
         body += piece
-    return Heard(method, target, headers, body)
+        num_reads += 1
+    return Heard(method, target, headers, body, num_reads=num_reads)
 
 
 def _rest(client: socket.socket, begun: bytes, headers: dict[str, str]) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ from harness.state_folder import lend_state_folder
 from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Turn
 from tidegate.conformance.catalog import CASES
-from tidegate.conformance.probe import Probed
+from tidegate.conformance.probed import Probed
 from tidegate.conformance.runner import Result, Runner
 from tidegate.conformance.target import Target
 from tidegate.conformance.verdict import Outcome

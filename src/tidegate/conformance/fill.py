@@ -44,7 +44,11 @@ class Filling:
         if isinstance(value, Derived):
             return value.make(*(self.evidence[name][0] for name in value.of), **value.args)
         if isinstance(value, str):
-            names = {"model": self.target.model, "marker": self.marker, "copy": str(self.copy)}
+            names = {
+                "model": self.target.model,
+                "marker": self.marker,
+                "copy": str(self.copy),
+            }
             for name, text in names.items():
                 value = value.replace(f"{{{name}}}", text)
             return value

@@ -10,7 +10,8 @@ def describe_refusal(exchange: Exchange) -> str | None:
     """Returns the refusal in words; None where the answer is no refusal, or one that tells a client nothing."""
     if exchange.status not in HONEST_STATUSES:
         return None
-    said = at(exchange.json, "error", "message") or at(exchange.json, "message") or at(exchange.json, "detail")
+    body = exchange.json
+    said = at(body, "error", "message") or at(body, "message") or at(body, "detail") or at(body, "error")
     if not said and exchange.status not in (404, 405, 501):
         return None
     return f"the server answers {exchange.status}: {str(said or exchange.response.reason)[:200]}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tidegate.conformance.case import Case
 from tidegate.conformance.judge import Evidence
-from tidegate.conformance.probe import Probed
+from tidegate.conformance.probed import Probed
 from tidegate.conformance.target import Target
 from tidegate.conformance.verdict import Outcome, Verdict
 

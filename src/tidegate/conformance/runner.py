@@ -13,8 +13,10 @@ from tidegate.conformance.exchange import Exchange
 from tidegate.conformance.fill import Filling, fill
 from tidegate.conformance.http_client import exchange
 from tidegate.conformance.judge import Evidence, judge, unite
-from tidegate.conformance.probe import Probed, probe
+from tidegate.conformance.probe import probe
+from tidegate.conformance.probed import Probed
 from tidegate.conformance.run_report import Result, RunReport
+from tidegate.conformance.site import Site
 from tidegate.conformance.target import Target, TargetError
 from tidegate.conformance.verdict import CannotTell, Outcome, Verdict
 
@@ -41,9 +43,9 @@ class Runner:
         """
         start = time.monotonic()
         started_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        probed = probed or await probe(self._ask_once, self._target.model)
-        self._target = replace(self._target, model=probed.model)
-        self._is_scripted = probed.is_scripted
+        if probed is None:
+            probed = await self._probe()
+        self._take_model(probed.model, probed.is_scripted)
         results: list[Result] = []
         shared = [case for case in cases if case.turn is Turn.SHARED]
         slots = asyncio.Semaphore(self._jobs)
@@ -62,8 +64,20 @@ class Runner:
         results.sort(key=lambda result: order[result.case.id])
         return RunReport(self._target, probed, tuple(results), time.monotonic() - start, started_at)
 
-    async def _ask_once(self, ask: Ask) -> Exchange:
-        request = fill(ask, Filling(self._target, self._marker(), 0, {}), is_scripted=False)
+    async def _probe(self) -> Probed:
+        site = Site(
+            has_key=self._target.api_key is not None,
+            has_admin_url=self._target.admin_url is not None,
+            may_drain=self._target.may_drain,
+        )
+        return await probe(self._ask_once, self._target.model, site, jobs=self._jobs, named=self._take_model)
+
+    def _take_model(self, name: str, is_scripted: bool) -> None:
+        self._target = replace(self._target, model=name)
+        self._is_scripted = is_scripted
+
+    async def _ask_once(self, ask: Ask, evidence: Evidence) -> Exchange:
+        request = fill(ask, Filling(self._target, self._marker(), 0, evidence), is_scripted=self._is_scripted)
         return await exchange(ask, 0, "", request, self._target.timeout_s)
 
     def _marker(self) -> str:

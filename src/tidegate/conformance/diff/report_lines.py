@@ -13,9 +13,18 @@ MAX_SHOWN = 200
 ORDER = (Meaning.REGRESSION, Meaning.INTENDED, Meaning.IMPROVEMENT, Meaning.ADDITION, Meaning.VARIATION)
 
 
+def printable(text: str, *, keeps: str = "") -> str:
+    """Returns the text with control and invisible characters spelled out, but for those in `keeps`: what a server says
+    must not steer a terminal or a page.
+    """
+    return "".join(
+        sign if sign.isprintable() or sign in keeps else sign.encode("unicode_escape").decode() for sign in text
+    )
+
+
 def shorten(value: object) -> str:
     """Returns the value on one line, its middle cut out where it is long."""
-    text = show(value).replace("\n", "\\n").replace("\r", "\\r")
+    text = printable(show(value))
     half = MAX_SHOWN // 2 - 3
     return text if len(text) <= MAX_SHOWN else f"{text[:half]} ... {text[-half:]}"
 
@@ -25,7 +34,7 @@ def place_of(difference: Difference) -> str:
     inside = f" of {difference.ask}" if difference.ask else ""
     part = f" {difference.where}" if difference.where else ""
     case = f" in {difference.case_id}" if difference.case_id else ""
-    return f"{difference.aspect.value}{part}{inside}{case}"
+    return printable(f"{difference.aspect.value}{part}{inside}{case}")
 
 
 def sentence_of(comparison: Comparison) -> str:
@@ -65,7 +74,7 @@ def _list(differences: Iterable[Difference]) -> Iterator[str]:
         yield f"  {place_of(difference)}"
         yield f"    old  {shorten(difference.old)}"
         yield f"    new  {shorten(difference.new)}"
-        yield f"    {difference.because}"
+        yield f"    {printable(difference.because)}"
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
@@ -75,4 +84,5 @@ def _notes(comparison: Comparison) -> Iterator[str]:
             yield f"not compared, only the {name} side has them: {', '.join(case_ids)}"
     for change in comparison.unseen:
         yield ""
-        yield f"declared and not seen: {change.case} {change.aspect.value if change.aspect else ''} ({change.reason})"
+        aspect = f" {change.aspect.value}" if change.aspect else ""
+        yield f"declared and not seen: {change.case}{aspect} ({printable(change.reason)})"
