@@ -16,7 +16,9 @@ Base = Literal["scripted", "simulated", "keyed"]
 
 @dataclass
 class Heard:
-    """A request as it came. `notes` are a mutant's own, for this exchange."""
+    """A request as it came. `notes` are a mutant's own, for this exchange; `num_reads` in them says in how many reads
+    the body came after the head.
+    """
 
     method: str
     target: str
