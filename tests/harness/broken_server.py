@@ -198,8 +198,10 @@ def _request_bytes(heard: Heard) -> bytes:
 def _read_request(client: socket.socket) -> Heard | None:
     """Returns the request; None where the client left before its end."""
     data = b""
+    num_reads = 0
     while b"\r\n\r\n" not in data:
         piece = client.recv(65536)
+        num_reads += 1
         if not piece:
             return None
         data += piece
@@ -208,13 +210,12 @@ def _read_request(client: socket.socket) -> Heard | None:
     headers = [(name, value.strip()) for name, _, value in (line.partition(":") for line in lines)]
     method, target, _ = first.split(" ", 2)
     by_name = {name.lower(): value for name, value in headers}
-    num_reads = 0
     for piece in _rest(client, body, by_name):
         if not piece:
             return None
         body += piece
         num_reads += 1
-    return Heard(method, target, headers, body, {"num_reads": num_reads})
+    return Heard(method, target, headers, body, num_reads=num_reads)
 
 
 def _rest(client: socket.socket, begun: bytes, headers: dict[str, str]) -> Iterator[bytes]:

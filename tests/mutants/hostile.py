@@ -44,7 +44,7 @@ class _ReadsOnce(Mutant):
     says = "takes the first bytes for the whole body"
 
     def hear(self, heard: Heard) -> Heard | Said:
-        return Said(400, b"{}") if heard.notes["num_reads"] > 1 else heard
+        return Said(400, b"{}") if heard.num_reads > 2 else heard
 
 
 def _reads_gzip(heard: Heard) -> Said | None:

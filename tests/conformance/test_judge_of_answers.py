@@ -1,4 +1,4 @@
-"""Each case of these areas holds on a right server, and catches its mutants."""
+"""Each case about what an answer says, and how it is streamed, holds on a right server and catches its mutants."""
 
 from collections.abc import Iterator
 
@@ -13,11 +13,11 @@ from harness.judged_case import (
     right_rows,
 )
 from harness.mutant import Base, Mutant
-from mutants import chat
+from mutants import chat, completions, stream, stream_framing
 from tidegate.conformance.case import Case
 
-AREAS = ("chat",)
-MUTANTS = {**chat.MUTANTS}
+AREAS = ("chat", "completions", "stream")
+MUTANTS = {**chat.MUTANTS, **completions.MUTANTS, **stream.MUTANTS, **stream_framing.MUTANTS}
 BASES: dict[str, Base] = {}
 """Cases whose right server is not the scripted one."""
 
