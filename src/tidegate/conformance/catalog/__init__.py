@@ -4,12 +4,18 @@ from tidegate.conformance.case import Case
 from tidegate.conformance.catalog import (
     cancellation,
     chat,
+    choices,
     completions,
     idempotency,
+    logprobs,
     models,
     routes,
+    seeds,
+    stop,
     stream,
     stream_framing,
+    unicode,
+    usage,
 )
 
 CASES: tuple[Case, ...] = (
@@ -19,6 +25,12 @@ CASES: tuple[Case, ...] = (
     *completions.CASES,
     *stream.CASES,
     *stream_framing.CASES,
+    *stop.CASES,
+    *unicode.CASES,
+    *logprobs.CASES,
+    *usage.CASES,
+    *choices.CASES,
+    *seeds.CASES,
     *idempotency.CASES,
     *cancellation.CASES,
 )
