@@ -163,4 +163,3 @@ MUTANTS: Mutants = {
     "stop.each_choice": (_CutsFirstChoiceOnly(),),
     "stop.split_character": (Ignores(("stop",)),),
 }
-

@@ -17,6 +17,7 @@ from tidegate.conformance.checks.stops import (
     is_untouched,
     is_untouched_by_prompt,
     says,
+    take_nested_stops,
     take_stop,
     take_stop_list,
     take_unfinished_stop,
@@ -30,7 +31,7 @@ _STOP = Derived(take_stop, ("first",), {"start": 5, "length": 4})
 _LONG_STOP = Derived(take_stop, ("first",), {"start": 3, "length": 9})
 _UNFINISHED = Derived(take_unfinished_stop, ("first",), {"length": 3})
 _LATER_AND_EARLIER = Derived(take_stop_list, ("first",), {"parts": ((12, 3), (5, 3))})
-_OVERLAPPING = Derived(take_stop_list, ("first",), {"parts": ((4, 7), (6, 2))})
+_OVERLAPPING = Derived(take_nested_stops, ("first",))
 
 
 def _first(**fields: Any) -> Ask:

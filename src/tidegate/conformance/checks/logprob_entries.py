@@ -27,6 +27,10 @@ def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
+def _name(entry: Any) -> tuple[Any, str]:
+    return at(entry, "token"), str(at(entry, "bytes"))
+
+
 def _top(entry: Any) -> list[Any]:
     top = at(entry, "top_logprobs")
     return top if isinstance(top, list) else []
@@ -137,7 +141,7 @@ def is_sorted(exchange: Exchange) -> Iterator[Fault]:
         if all(map(_number, values)) and values != sorted(values, reverse=True):
             yield Fault(f"top_logprobs of entry {position} are {values!r}, not in falling order")
             return
-        tokens = [(at(other, "token"), str(at(other, "bytes"))) for other in _top(entry)]
+        tokens = [_name(other) for other in _top(entry)]
         if len(set(tokens)) < len(tokens):
             yield Fault(f"top_logprobs of entry {position} name a token twice: {tokens!r}"[:200])
             return
@@ -157,18 +161,23 @@ def is_in_range(exchange: Exchange) -> Iterator[Fault]:
 
 
 def has_chosen_on_top(exchange: Exchange) -> Iterator[Fault]:
-    """A greedy answer is of the most likely tokens: each is the first of its alternatives, with the same logprob."""
+    """A greedy answer is of the most likely tokens: each is among its alternatives, with the same logprob, and none of
+    them is more likely.
+    """
     for position, entry in enumerate(entries_of(exchange)):
-        first = next(iter(_top(entry)), None)
-        own, best = at(entry, "logprob"), at(first, "logprob")
-        if not _number(own) or not _number(best):
+        values = {_name(other): at(other, "logprob") for other in _top(entry)}
+        own = at(entry, "logprob")
+        if not values or not all(map(_number, [own, *values.values()])):
             raise CannotTell("there are no alternatives to look among")
-        if own < best - TOLERANCE or (at(entry, "token") == at(first, "token") and abs(own - best) > TOLERANCE):
+        token = at(entry, "token")
+        if _name(entry) not in values:
+            yield Fault(f"entry {position} is {token!r}, which is not among its {len(values)} likeliest tokens")
+        elif abs(values[_name(entry)] - own) > TOLERANCE:
             yield Fault(
-                f"entry {position} is {at(entry, 'token')!r} with {own!r}; the most likely token is "
-                f"{at(first, 'token')!r} with {best!r}"
+                f"{token!r} has {own!r} in entry {position}, and {values[_name(entry)]!r} among its alternatives"
             )
-            return
+        elif own < max(values.values()) - TOLERANCE:
+            yield Fault(f"entry {position} is {token!r} with {own!r}; the likeliest token has {max(values.values())!r}")
 
 
 def has_same_entries(whole: Exchange, streamed: Exchange) -> Iterator[Fault]:

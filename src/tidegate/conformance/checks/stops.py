@@ -34,6 +34,20 @@ def take_stop_list(first: Exchange, *, parts: Sequence[tuple[int, int]]) -> list
     return stops
 
 
+def take_nested_stops(first: Exchange) -> list[str]:
+    """Returns a stop, and another that begins later inside it and is completed before it. Raises CannotTell as
+    `take_stop` does, and where none can be found.
+    """
+    text = answer_of(first).text
+    outer = take_stop(first, start=4, length=7)
+    begin = text.find(outer)
+    for place in range(1, len(outer) - 2):
+        inner = outer[place : place + 2]
+        if inner == inner.strip() and text.find(inner) == begin + place:
+            return [outer, inner]
+    raise CannotTell(f"the answer {text[:60]!r} repeats itself too much for two stops")
+
+
 def take_unfinished_stop(first: Exchange, *, length: int) -> str:
     """Returns a stop that the answer's last characters begin, and nothing completes."""
     text = answer_of(first).text
