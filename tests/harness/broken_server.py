@@ -23,7 +23,6 @@ class BrokenServer:
         self._upstream = upstream
         self.mutant = mutant
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
-        self._listener.settimeout(0.1)
         self.port: int = self._listener.getsockname()[1]
         self._is_closing = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -35,18 +34,19 @@ class BrokenServer:
 
     def __exit__(self, *_: object) -> None:
         self._is_closing.set()
-        self._acceptor.join()
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", self.port)).close()  # wakes the acceptor
+        self._acceptor.join(PATIENCE_S)
         self._listener.close()
         for thread in self._threads:
             thread.join(PATIENCE_S)
 
     def _accept(self) -> None:
         while not self._is_closing.is_set():
-            with contextlib.suppress(TimeoutError):
-                client, _ = self._listener.accept()
-                thread = threading.Thread(target=self._serve, args=(client,), name="broken server's connection")
-                self._threads.append(thread)
-                thread.start()
+            client, _ = self._listener.accept()
+            thread = threading.Thread(target=self._serve, args=(client,), name="broken server's connection")
+            self._threads.append(thread)
+            thread.start()
 
     def _serve(self, client: socket.socket) -> None:
         client.settimeout(PATIENCE_S)

@@ -57,7 +57,7 @@ async def exchange(ask: Ask, copy: int, marker: str, request: WireRequest, timeo
         ending, detail = Ending.RESET, str(error)
     except OSError as error:
         ending, detail = (Ending.RESET if reading.pieces else Ending.NO_CONNECTION), str(error)
-    if reading.response.fault is not None:
+    if reading.response.fault is not None and ending is not Ending.CUT:
         ending, detail = Ending.NOT_HTTP, reading.response.fault
     return Exchange(
         ask=ask.name,

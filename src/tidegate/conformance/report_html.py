@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib import resources
 
 from tidegate.conformance.html_case import SIGNS, render_case
-from tidegate.conformance.html_markup import Markup, Part, joined, tag
+from tidegate.conformance.html_markup import Markup, Part, joined, prose, tag
 from tidegate.conformance.html_timeline import spell_time
 from tidegate.conformance.report_document import CaseDocument, Counts, ReportDocument
 
@@ -54,7 +54,7 @@ def _policy() -> str:
 
 def _header(document: ReportDocument) -> Markup:
     server = document.server
-    facts: list[tuple[str, str]] = [("Server", server.base_url), ("Model", server.model)]
+    facts: list[tuple[str, str]] = [("Address", server.base_url), ("Model", server.model)]
     facts += [(name.replace("_", " ").capitalize(), value) for name, value in server.identity.items()]
     facts += [("Asked", document.started_at.replace("T", " ").replace("Z", " UTC"))]
     facts += [("Took", spell_time(document.duration_s)), ("Seed", str(document.seed))]
@@ -145,9 +145,9 @@ def _failures(cases: Sequence[CaseDocument]) -> Markup | None:
         tag(
             "tr",
             tag("td", tag("span", case.severity, class_="severity")),
-            tag("td", tag("a", case.title, href=f"#{case.id}"), tag("span", case.id, class_="id")),
+            tag("td", tag("a", prose(case.title), href=f"#{case.id}"), tag("span", case.id, class_="id")),
             tag("td", case.faults[0].says if case.faults else "", class_="says"),
-            tag("td", "; ".join(clause.text for clause in case.clauses)),
+            tag("td", *(tag("p", prose(clause.text or clause.id)) for clause in case.clauses)),
         )
         for case in failed
     ]
