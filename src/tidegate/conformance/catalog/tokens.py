@@ -239,11 +239,11 @@ CASES: tuple[Case, ...] = (
     ),
     _refused(
         "id_over",
-        "A token id beyond the vocabulary is refused at its place",
+        "A token id beyond the vocabulary is refused, and the member named",
         "/detokenize",
         {"tokens": [40, _HUGE]},
         "invalid_value",
-        "tokens[1]",
+        "tokens",
     ),
     _refused(
         "id_negative",
@@ -272,11 +272,11 @@ CASES: tuple[Case, ...] = (
     _refused("id_missing", "A request without token ids is refused", "/detokenize", {}, "missing_field", "tokens"),
     _refused(
         "id_in_prompt",
-        "A token id beyond the vocabulary in a prompt is refused at its place",
+        "A token id beyond the vocabulary in a prompt is refused, and the member named",
         "/completions",
         {"prompt": [40, _HUGE]},
         "invalid_value",
-        "prompt[1]",
+        "prompt",
     ),
     _refused(
         "two_inputs",
