@@ -16,6 +16,7 @@ from tidegate.conformance.checks.errors import (
     is_refused,
     shows_no_internals,
 )
+from tidegate.conformance.checks.sturdiness import is_answered
 
 FAULTY = (400, 422)
 _CHAT = (Capability.CHAT,)
@@ -217,7 +218,10 @@ _OVER_PATHS = (
         severity=Severity.BREAKS_CLIENTS,
         needs=_CHAT,
         asks=_ODD,
-        expects=tuple(expect(is_refused, ask.name, allowed=(*FAULTY, 501)) for ask in _ODD),
+        expects=(
+            *(expect(is_refused, ask.name, allowed=FAULTY) for ask in _ODD[:2]),
+            *(expect(is_answered, ask.name, besides=(501,)) for ask in _ODD[2:]),
+        ),
     ),
     Case(
         id="errors.no_success",
