@@ -150,7 +150,7 @@ def test_faults_are_bounded_and_counted() -> None:
 CUTS = {
     "whole": (b"abc", 10, "utf-8", "abc", "", 0),
     "in the middle": (b"0123456789abcdef", 8, "utf-8", "012345", "ef", 8),
-    "characters stay whole": ("é".encode() * 8, 7, "utf-8", "éé", "", 12),
+    "characters stay whole": ("é".encode() * 8, 9, "utf-8", "ééé", "é", 8),
     "four bytes": ("🙂".encode() * 4, 9, "utf-8", "🙂", "", 12),
     "nothing fits": (b"abc", 0, "utf-8", "", "", 3),
     "not UTF-8": (b"\xff\x00", 10, "base64", base64.b64encode(b"\xff\x00").decode(), "", 0),

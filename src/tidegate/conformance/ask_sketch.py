@@ -9,7 +9,8 @@ from tidegate.conformance.curl_line import curl_line
 from tidegate.conformance.fill import Filling, fill
 from tidegate.conformance.target import Target
 
-SKETCHED = Target(base_url="$BASE_URL/v1", api_key="$API_KEY", model="$MODEL", admin_url="$ADMIN_URL")
+_BASE, _ADMIN, _MODEL = "http://base.invalid", "http://admin.invalid", "MODEL-NAME"
+_SKETCHED = Target(base_url=f"{_BASE}/v1", api_key="API-KEY", model=_MODEL, admin_url=_ADMIN)
 """Stands for whichever server a reader has."""
 
 
@@ -34,11 +35,12 @@ def _spell(value: Any) -> Any:
 
 
 def sketch_curl(ask: Ask) -> str:
-    """Returns the `curl` command of an ask, with `$BASE_URL`, `$MODEL` and `$API_KEY` for the shell to fill in, or for
-    the reader where they stand in quotes.
-    """
+    """Returns the `curl` command of an ask; the shell fills in `$BASE_URL` (without /v1), `$MODEL` and `$API_KEY`."""
     raw = spell_derived(ask.raw).encode() if isinstance(ask.raw, Derived) else ask.raw
     sketch = replace(ask, path=spell_path(ask), body=_spell(ask.body), headers=_spell(ask.headers), raw=raw)
-    request = fill(sketch, Filling(SKETCHED, "MARKER", 0, {}), is_scripted=False)
+    request = fill(sketch, Filling(_SKETCHED, "MARKER", 0, {}), is_scripted=False)
     line = curl_line(request.method, request.url, request.shown())
-    return line.replace("'$BASE_URL", '"$BASE_URL"\'').replace("'$ADMIN_URL", '"$ADMIN_URL"\'').replace("\"''", '"')
+    for stand_in, name in ((_BASE, "BASE_URL"), (_ADMIN, "ADMIN_URL")):
+        line = line.replace(f"'{stand_in}", f'"${name}"\'').replace(stand_in, f'"${name}"')
+    # A body always stands in single quotes: it has braces or quotes of its own.
+    return line.replace(_MODEL, "'\"$MODEL\"'")

@@ -13,8 +13,7 @@ from tidegate.conformance.report_document import (
     Shown,
     Transcript,
 )
-
-SIGNS = {"pass": "✓", "fail": "✕", "unsupported": "–", "inconclusive": "?"}
+from tidegate.conformance.report_text import SIGNS, place_of
 
 
 def render_case(case: CaseDocument) -> Markup:
@@ -59,13 +58,8 @@ def _faults(case: CaseDocument) -> Markup | None:
 
 
 def _link_of(case: CaseDocument, fault: FaultDocument) -> Markup:
-    where = fault.ask or "it"
-    if any(ask.copies > 1 for ask in case.asks if ask.name == fault.ask):
-        where += f", copy {fault.copy}"
-    if fault.event is not None:
-        where += f", event {fault.event}"
     number = _seen_in(case, fault)
-    label = tag("span", where, class_="where")
+    label = tag("span", place_of(case, fault), class_="where")
     if number is None:
         return joined((label, " "))
     anchor = _anchor(case, number)

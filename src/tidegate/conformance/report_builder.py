@@ -108,10 +108,10 @@ def _case(result: Result, secrets: SecretsOut) -> CaseDocument:
 
 
 def describe_clauses(case: Case) -> tuple[ClauseDocument, ...]:
-    """Returns the clauses that a case checks, in its order. One that is not written down has no text: a test finds it,
-    and no report is lost for it.
+    """Returns the clauses that a case checks, in its order. No report is lost for one that is not written down; a
+    test finds it.
     """
-    clauses = [CLAUSES.get(name, Clause(name, "", "")) for name in case.clauses]
+    clauses = [CLAUSES.get(name, Clause(name, name, "not written down")) for name in case.clauses]
     return tuple(ClauseDocument(id=clause.id, text=clause.text, source=clause.source) for clause in clauses)
 
 
