@@ -1,6 +1,7 @@
 """How what is wrong with a request is told, on every path that a request can fail on."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tidegate.conformance.ask import Ask
@@ -77,12 +78,15 @@ _BY_PATH = (
         "A body of another media type is refused with an error object, if it is refused",
         _OBJECT,
     ),
-    _shaped(
-        "no_messages",
-        Ask(body=without(chat_body(), "messages")),
-        FAULTY,
-        "A chat request without messages is refused with an error object",
-        "A caller whose messages got lost is answered as if nothing were wrong.",
+    replace(
+        _shaped(
+            "no_messages",
+            Ask(body=without(chat_body(), "messages")),
+            FAULTY,
+            "A chat request without messages is refused with an error object",
+            "A caller whose messages got lost is answered as if nothing were wrong.",
+        ),
+        clauses=("openai:parameters.required", "openai:errors.object", "openai:errors.status"),
     ),
     _shaped(
         "wrong_type",
