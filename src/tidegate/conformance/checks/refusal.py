@@ -62,3 +62,10 @@ def is_refused(
         yield from says_when_to_retry(exchange)
     elif may_retry is False and exchange.headers.get("x-should-retry") != "false":
         yield Fault(f"X-Should-Retry is {exchange.headers.get('x-should-retry')!r}, expected 'false'")
+
+
+def is_bad_request(exchange: Exchange) -> Iterator[Fault]:
+    """The request is wrong, and the answer says so: 400 or 422 with an error object."""
+    yield from has_status(exchange, allowed=(400, 422))
+    if exchange.status in (400, 422):
+        yield from has_error_object(exchange)

@@ -29,10 +29,15 @@ def is_whole_answer(exchange: Exchange, *, num_choices: int = 1) -> Iterator[Fau
         yield Fault("the stream has no [DONE]")
 
 
-def is_answered_or_refused(exchange: Exchange, *, says_when: bool = False) -> Iterator[Fault]:
-    """A whole answer, or a refusal with 429 or 503 and an error object; with `says_when` also with `Retry-After`."""
+def is_answered_or_refused(exchange: Exchange, *, says_when: bool = False, num_choices: int = 1) -> Iterator[Fault]:
+    """A whole answer, or a refusal with 429 or 503 and an error object; with `says_when` also with `Retry-After`. Once
+    the status is sent, an error event without finish reason and `[DONE]` is a refusal too.
+    """
+    if exchange.is_stream and read_answer(exchange).error is not None:
+        yield from is_visibly_cut(exchange)
+        return
     if exchange.status not in OVERLOADED:
-        yield from is_whole_answer(exchange)
+        yield from is_whole_answer(exchange, num_choices=num_choices)
         return
     yield from has_error_object(exchange)
     if says_when:
@@ -45,8 +50,8 @@ def are_some_answered(exchanges: tuple[Exchange, ...]) -> Iterator[Fault]:
         yield Fault(f"none of {len(exchanges)} requests was answered", ask=exchanges[0].ask)
 
 
-def is_visibly_cut(exchange: Exchange, *, code: str) -> Iterator[Fault]:
-    """A stream that ends early says so: one error event with `code`, last; no finish reason, no `[DONE]`."""
+def is_visibly_cut(exchange: Exchange, *, code: str | None = None) -> Iterator[Fault]:
+    """A stream that ends early says so: one error event, with `code` where given, last; no finish, no `[DONE]`."""
     if exchange.status != 200 or not exchange.is_stream:
         raise CannotTell(f"the answer is no stream: status {exchange.status}")
     answer = read_answer(exchange)
@@ -55,10 +60,20 @@ def is_visibly_cut(exchange: Exchange, *, code: str) -> Iterator[Fault]:
     errors = [position for position, chunk in enumerate(exchange.chunks) if isinstance(at(chunk, "error"), dict)]
     if len(errors) != 1 or errors[0] != len(exchange.chunks) - 1:
         yield Fault(f"{len(errors)} error events, expected one, last of {len(exchange.chunks)}")
-    if at(answer.error, "code") != code:
+    if code is not None and at(answer.error, "code") != code:
         yield Fault(f"the error's code is {at(answer.error, 'code')!r}, expected {code!r}")
     told = [choice.index for choice in answer.choices.values() if choice.finish_reasons]
     if told:
         yield Fault(f"choices {told} have a finish_reason although the stream was cut off")
     if exchange.is_done:
         yield Fault("[DONE] follows the error: a client takes the answer for whole")
+
+
+def is_answered_or_timed_out(exchange: Exchange) -> Iterator[Fault]:
+    """A whole answer, or 408: the server need not wait for slow requests, but says so. The 408 may be the HTTP server's
+    own, without a body.
+    """
+    if exchange.status != 408:
+        yield from is_whole_answer(exchange)
+    elif exchange.body:
+        yield from has_error_object(exchange)
