@@ -116,6 +116,7 @@ CASES: tuple[Case, ...] = (
         why="One bad token ends the stream, or makes the answer unreadable as JSON.",
         clauses=("openai:text.unicode",),
         severity=Severity.BREAKS_CLIENTS,
+        profile=Profile.TIDEGATE,
         needs=_SCRIPTED,
         asks=(
             Ask(name="whole", body=chat_body(), script=pieces("a", b"\xff", "b", b"\xc0", "c")),
