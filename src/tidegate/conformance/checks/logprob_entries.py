@@ -7,7 +7,7 @@ from typing import Any
 from tidegate.conformance.checks.generation import answer_of, usage_of
 from tidegate.conformance.checks.generation import stream_chunks as chunks_of
 from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import MISSING, at
+from tidegate.conformance.json_text import at
 from tidegate.conformance.verdict import CannotTell, Fault
 
 TOLERANCE = 0.1
@@ -67,13 +67,13 @@ def _entry_faults(entry: Any, where: str) -> Iterator[Fault]:
 
 
 def has_no_entries(exchange: Exchange) -> Iterator[Fault]:
-    """logprobs that were not asked for are null or absent."""
+    """Where logprobs were not asked for there are no entries."""
     answer_of(exchange)
     bodies = [chunk for _, chunk in chunks_of(exchange)] if exchange.is_stream else [exchange.json]
     for event, body in enumerate(bodies):
         for choice in body.get("choices") or []:
-            if at(choice, "logprobs") not in (MISSING, None):
-                yield Fault(f"logprobs were not asked for: {str(at(choice, 'logprobs'))[:80]}", event)
+            if entries := at(choice, "logprobs", "content") or at(choice, "logprobs", "tokens"):
+                yield Fault(f"logprobs were not asked for: {str(entries)[:80]}", event)
                 return
 
 
