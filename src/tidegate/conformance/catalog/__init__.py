@@ -74,11 +74,11 @@ CASES: tuple[Case, ...] = (
     *structured.CASES,
     *structured_extension.CASES,
     *structured_refused.CASES,
-    *tokens.CASES,
     *embeddings.CASES,
     *idempotency.CASES,
     *deadlines.CASES,
     *cancellation.CASES,
     *slow.CASES,
     *overload.CASES,
+    *tokens.CASES,
 )
