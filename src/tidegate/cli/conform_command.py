@@ -56,7 +56,7 @@ class CannotRun(Exception):
     "--profile",
     "profile_name",
     metavar="openai|tidegate|FILE",
-    help="whose promises are checked, or a TOML file; default: tidegate where the server shows its contract, else openai",
+    help="whose promises are checked; default: tidegate where the server shows its contract, else openai",
 )
 @click.option("--only", multiple=True, metavar="PATTERN", help="only cases whose id matches, like 'stream.*'")
 @click.option("--skip", multiple=True, metavar="PATTERN", help="leave out cases whose id matches")
