@@ -52,7 +52,8 @@ class Filling:
     def value(self, value: Any) -> Any:
         """Returns the value with everything filled in. Raises CannotTell where an earlier answer does not allow it."""
         if isinstance(value, Derived):
-            return value.make(*(self.evidence[name][0] for name in value.of), **value.args)
+            args = {k: self.value(v) if isinstance(v, str | Mapping) else v for k, v in value.args.items()}
+            return value.make(*(self.evidence[name][0] for name in value.of), **args)
         if value == "{seed}":
             return self.seed
         if isinstance(value, str):
