@@ -3,32 +3,10 @@
 A bound that holds no state, or that callers do not reach, stands in REASONS instead.
 """
 
+from harness.judge_limit_proofs import JUDGE_PROOFS, JUDGE_REASONS
+
 PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
-    "conformance/test_http_client.py": {
-        "every_answer_ends_in_words": (
-            "conformance/http_client.py MAX_RESPONSE_BYTES",
-            "conformance/http_client.py MAX_RESPONSE_PARTS",
-            "conformance/http_response.py MAX_HEAD_BYTES",
-            "conformance/http_response.py MAX_INTERIM",
-        ),
-        "silence_ends_at_the_time_limit": ("conformance/target.py REQUEST_TIMEOUT_S",),
-    },
-    "conformance/test_runner.py": {
-        "a_run_ends_at_its_bounds": (
-            "conformance/runner.py RunBounds.max_s",
-            "conformance/runner.py RunBounds.max_requests",
-            "conformance/runner.py RunBounds.max_bytes",
-        ),
-        "a_server_that_dies_costs_the_later_cases_no_time": ("conformance/runner.py RunBounds.patience_s",),
-        "a_server_that_hangs_is_not_waited_for_again_and_again": ("conformance/runner.py RunBounds.answer_s",),
-    },
-    "conformance/test_probe.py": {
-        "a_server_that_stays_busy_is_not_asked_forever": ("conformance/probe.py MAX_ATTEMPTS",),
-    },
-    "conformance/test_recording.py": {
-        "bytes_that_unpack_beyond_the_bound_are_refused": ("conformance/recording.py MAX_BYTES",),
-        "a_file_beyond_the_bound_is_not_read": ("conformance/recording_files.py MAX_FILE_BYTES",),
-    },
+    **JUDGE_PROOFS,
     "serving/test_grammar_check.py": {
         "a_compilation_beyond_its_limit_is_refused_while_it_runs_and_afterwards": (
             "cli/settings.py LimitSettings.grammar_compile_ms",
@@ -375,9 +353,7 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
 """By file and test: the bounds that it pushes."""
 
 REASONS = {
-    "conformance/http_client.py CLOSE_S": "a time; the connection behind it is dropped",
-    "conformance/probe_table.py PROBE_TIMEOUT_S": "a time, kept by the same client as that of a request",
-    "conformance/probe.py MAX_WAIT_S": "a time between two attempts; nothing is held",
+    **JUDGE_REASONS,
     "grammar/lark_product.py MAX_STEPS": "compared at each look; a counter, nothing is held",
     "grammar/llguidance_limits.py MAX_LEXER_STATES": "handed to the library, which fails the machine",
     "serving/answer_recorder.py INLINE_BYTES": "a choice between two ways of the same work; nothing is held",

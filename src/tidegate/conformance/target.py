@@ -5,7 +5,6 @@ from urllib.parse import SplitResult, urlsplit
 
 from tidegate.conformance.ask import Place
 
-
 REQUEST_TIMEOUT_S = 60.0
 
 
