@@ -3,7 +3,10 @@
 A bound that holds no state, or that callers do not reach, stands in REASONS instead.
 """
 
+from harness.judge_limit_proofs import JUDGE_PROOFS, JUDGE_REASONS
+
 PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
+    **JUDGE_PROOFS,
     "serving/test_grammar_check.py": {
         "a_compilation_beyond_its_limit_is_refused_while_it_runs_and_afterwards": (
             "cli/settings.py LimitSettings.grammar_compile_ms",
@@ -350,6 +353,7 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
 """By file and test: the bounds that it pushes."""
 
 REASONS = {
+    **JUDGE_REASONS,
     "grammar/lark_product.py MAX_STEPS": "compared at each look; a counter, nothing is held",
     "grammar/llguidance_limits.py MAX_LEXER_STATES": "handed to the library, which fails the machine",
     "serving/answer_recorder.py INLINE_BYTES": "a choice between two ways of the same work; nothing is held",

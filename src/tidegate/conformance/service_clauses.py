@@ -1,4 +1,4 @@
-"""Rules of how a server behaves over time and under load, of both contracts. Name: (the rule in our words, its source)."""
+"""Rules of how a server behaves over time and under load, of both contracts. Name: (the rule in our words, source)."""
 
 from collections.abc import Mapping
 
