@@ -117,6 +117,15 @@ def test_a_case_that_passed_keeps_less() -> None:
     assert kept == report_transcripts.MAX_PASSED_BYTES
 
 
+def test_a_large_request_and_many_answers_are_cut_to_the_bound_of_a_case() -> None:
+    large = [make_exchange(whole(b"b" * 200_000), {"text": "a" * 100_000}, copy=copy) for copy in range(9)]
+    case = one_case(make_result(make_case("chat.it"), failed(Fault("wrong", ask="it")), {"it": large}))
+    first = case["transcripts"][0]["request"]
+    assert first["num_bytes"] - first["num_cut"] == report_transcripts.MAX_REQUEST_BYTES
+    parts = [transcript[part] for transcript in case["transcripts"] for part in ("request", "response")]
+    assert sum(part["num_bytes"] - part["num_cut"] for part in parts) == report_transcripts.MAX_CASE_BYTES
+
+
 def test_what_shows_the_fault_is_kept_first() -> None:
     copies = [make_exchange(whole(b"x" * 3000), copy=copy) for copy in range(100)]
     verdict = failed(Fault("wrong", ask="it", copy=77))
