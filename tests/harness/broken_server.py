@@ -1,6 +1,7 @@
 """BrokenServer: a proxy in front of a right server that breaks one behaviour (`mutant.py`)."""
 
 import contextlib
+import re
 import select
 import socket
 import threading
@@ -11,6 +12,8 @@ from tidegate.conformance.http_response import ResponseReader
 from tidegate.conformance.sse_reader import SseReader
 
 PATIENCE_S = 60.0
+MAX_BODY_BYTES = 32 << 20
+_LAST_CHUNK = re.compile(rb"(?:\A|\n)0[^\r\n]*\r\n(?:[^\r\n]+\r\n)*\r\n\Z")
 _FRAMING = ("content-length", "transfer-encoding", "connection")
 
 
@@ -216,17 +219,21 @@ def _read_request(client: socket.socket) -> Heard | None:
 
 
 def _rest(client: socket.socket, begun: bytes, headers: dict[str, str]) -> Iterator[bytes]:
-    """Yields the rest of a body; an empty piece where it was cut off. A chunked body is passed on as it stands."""
+    """Yields the rest of a body; an empty piece where it was cut off. A chunked body is passed on as it stands, one
+    whose length is no number, or too much, as far as it came with the head.
+    """
     if "chunked" in headers.get("transfer-encoding", "").lower():
-        tail = begun[-5:]
-        while tail != b"0\r\n\r\n":
+        tail = begun
+        while _LAST_CHUNK.search(tail) is None:
             piece = client.recv(65536)
             yield piece
             if not piece:
                 return
-            tail = (tail + piece)[-5:]
+            tail = (tail + piece)[-1024:]
         return
-    missing = int(headers.get("content-length", "0")) - len(begun)
+    told = headers.get("content-length", "0")
+    is_waited_for = told.isascii() and told.isdigit() and int(told) <= MAX_BODY_BYTES
+    missing = int(told) - len(begun) if is_waited_for else 0
     while missing > 0:
         piece = client.recv(min(missing, 65536))
         yield piece

@@ -54,6 +54,8 @@ def build_document(report: RunReport) -> ReportDocument:
         ),
         capabilities=tuple(_capability(capability, report, secrets) for capability in Capability),
         counts=_count(report.results),
+        stopped=secrets.of_text(report.stopped),
+        not_run=report.not_run,
         areas=tuple(AreaDocument(name=area, counts=_count(results)) for area, results in report.by_area().items()),
         cases=tuple(_case(result, secrets) for result in report.results),
     )

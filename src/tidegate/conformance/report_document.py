@@ -14,7 +14,7 @@ VERSION: Final = "1.0"
 
 OutcomeName = Literal["pass", "fail", "unsupported", "inconclusive"]
 SeverityName = Literal["breaks clients", "wrong data", "wrong bill", "nuisance"]
-EndingName = Literal["WHOLE", "CUT", "RESET", "TIMED_OUT", "LEFT", "NO_CONNECTION", "NOT_HTTP"]
+EndingName = Literal["WHOLE", "CUT", "RESET", "TIMED_OUT", "LEFT", "NO_CONNECTION", "NOT_HTTP", "ENDLESS"]
 
 
 class Shown(Struct, frozen=True, kw_only=True):
@@ -167,5 +167,7 @@ class ReportDocument(Struct, frozen=True, kw_only=True):
     server: ServerDocument
     capabilities: tuple[CapabilityDocument, ...]
     counts: Counts
+    stopped: Annotated[str, Meta(description="why the run ended before its end; empty: it did not")] = ""
+    not_run: Annotated[tuple[str, ...], Meta(description="ids of cases that it left out")] = ()
     areas: tuple[AreaDocument, ...]
     cases: tuple[CaseDocument, ...]

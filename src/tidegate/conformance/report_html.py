@@ -14,7 +14,7 @@ from tidegate.conformance.html_case import render_case
 from tidegate.conformance.html_markup import Markup, Part, joined, prose, tag
 from tidegate.conformance.html_timeline import spell_time
 from tidegate.conformance.report_document import Counts, ReportDocument
-from tidegate.conformance.report_text import SIGNS, first_fault, list_failures, tell_verdict
+from tidegate.conformance.report_text import SIGNS, first_fault, list_failures, tell_end, tell_verdict
 
 _ASSETS = resources.files("tidegate.conformance") / "report_assets"
 STYLE = _ASSETS.joinpath("report.css").read_text("utf-8")
@@ -68,6 +68,7 @@ def _header(document: ReportDocument) -> Markup:
         tag("p", "Conformance report", class_="kicker"),
         tag("h1", tell_verdict(document)),
         tag("dl", *items, class_="facts"),
+        tag("p", tell_end(document), class_="stopped") if document.stopped else None,
     )
 
 

@@ -105,6 +105,7 @@ _ENDINGS: Mapping[Ending, EndingName] = {
     Ending.LEFT: "LEFT",
     Ending.NO_CONNECTION: "NO_CONNECTION",
     Ending.NOT_HTTP: "NOT_HTTP",
+    Ending.ENDLESS: "ENDLESS",
 }
 
 

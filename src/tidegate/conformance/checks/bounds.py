@@ -63,18 +63,22 @@ def tells_published_limit(
     yield from tells_limit(exchange, name=name, value=value, actual=None if extra is None else value + extra)
 
 
+def passes_limit(exchange: Exchange, *, name: str) -> Iterator[Fault]:
+    """What was sent is not refused for this limit: it is answered, or stopped by a later one."""
+    if exchange.status is None or exchange.status >= 500:
+        yield Fault(f"status {exchange.status}, expected an answer")
+    refused_for = at(exchange.json, "error", "limit", "name")
+    if refused_for == name:
+        yield Fault(f"what stands at the limit {name} is refused for it")
+    elif exchange.status is not None and exchange.status >= 400 and refused_for != "context_length":
+        yield Fault(f"status {exchange.status} {at(exchange.json, 'error', 'code')!r} at the limit {name}")
+
+
 def says_text(exchange: Exchange, *, text: str) -> Iterator[Fault]:
     """`error.message` holds the text."""
     message = at(exchange.json, "error", "message")
     if not isinstance(message, str) or text not in message:
         yield Fault(f"error.message is {_spell(message)}, expected {text!r} in it")
-
-
-def has_one_of_codes(exchange: Exchange, *, codes: tuple[str, ...]) -> Iterator[Fault]:
-    """`error.code` is one of these."""
-    code = at(exchange.json, "error", "code")
-    if code not in codes:
-        yield Fault(f"error.code is {_spell(code)}, expected {' or '.join(codes)}")
 
 
 def _is_number(value: Any) -> bool:
