@@ -1,7 +1,7 @@
 """SecretsOut: what a report shows of a server's texts: without credentials, and such that it can be encoded.
 
-Exchanges of a run are redacted before they are judged (`redaction.py`); this is the same once more, for reports that are
-made of anything else.
+Exchanges of a run are redacted before they are judged (`redaction.py`); this is the same once more, for reports that
+are made of anything else.
 """
 
 from collections.abc import Iterable
