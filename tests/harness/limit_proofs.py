@@ -3,6 +3,8 @@
 A bound that holds no state, or that callers do not reach, stands in REASONS instead.
 """
 
+from harness.report_limit_proofs import REPORT_PROOFS
+
 PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     "serving/test_grammar_check.py": {
         "a_compilation_beyond_its_limit_is_refused_while_it_runs_and_afterwards": (
@@ -346,33 +348,7 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     "e2e/test_access_log.py": {
         "a_long_header_is_cut": ("observability/access_log.py MAX_CLIENT_TEXT",),
     },
-    "conformance/test_report_json.py": {
-        "a_body_of_a_megabyte_is_cut_in_the_middle_and_said_so": (
-            "conformance/report_transcripts.py MAX_RESPONSE_BYTES",
-        ),
-        "a_case_that_passed_keeps_less": ("conformance/report_transcripts.py MAX_PASSED_BYTES",),
-        "a_large_request_and_many_answers_are_cut_to_the_bound_of_a_case": (
-            "conformance/report_transcripts.py MAX_REQUEST_BYTES",
-            "conformance/report_transcripts.py MAX_CASE_BYTES",
-        ),
-        "what_shows_the_fault_is_kept_first": ("conformance/report_transcripts.py MAX_TRANSCRIPTS",),
-        "events_beyond_the_bound_are_left_out_of_the_middle": (
-            "conformance/report_transcripts.py MAX_EVENTS",
-            "conformance/report_transcripts.py MAX_EVENT_CHARS",
-            "conformance/report_transcripts.py MAX_READS",
-        ),
-        "faults_are_bounded_and_counted": (
-            "conformance/report_builder.py MAX_FAULTS",
-            "conformance/report_builder.py MAX_FAULT_CHARS",
-        ),
-    },
-    "conformance/test_curl_line.py": {
-        "a_large_body_is_named_and_not_spelled": ("conformance/curl_line.py MAX_CURL_BODY_BYTES",),
-    },
-    "conformance/test_reports_for_machines.py": {
-        "markdown_is_bounded_and_says_what_is_missing": ("conformance/report_markdown.py MAX_MARKDOWN_BYTES",),
-        "the_summary_counts_the_failures_that_it_does_not_tell": ("conformance/report_terminal.py MAX_FAILURES",),
-    },
+    **REPORT_PROOFS,
 }
 """By file and test: the bounds that it pushes."""
 

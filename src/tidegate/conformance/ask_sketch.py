@@ -16,7 +16,7 @@ _SKETCHED = Target(base_url=f"{_BASE}/v1", api_key="API-KEY", model=_MODEL, admi
 
 def spell_derived(value: Derived) -> str:
     """Returns the name of what is filled in: `<id_of first>`."""
-    return f"<{value.make.__name__} {', '.join(value.of)}>"
+    return f"<{' '.join((value.make.__name__, ', '.join(value.of))).rstrip()}>"
 
 
 def spell_path(ask: Ask) -> str:
