@@ -11,6 +11,8 @@ from tidegate.conformance.http_response import ResponseReader
 from tidegate.conformance.sse_reader import SseReader
 
 PATIENCE_S = 60.0
+SEND_BUFFER_BYTES = 64 * 1024
+"""So that a client that does not read is noticed, as it is on a network."""
 _FRAMING = ("content-length", "transfer-encoding", "connection")
 
 
@@ -50,6 +52,7 @@ class BrokenServer:
 
     def _serve(self, client: socket.socket) -> None:
         client.settimeout(PATIENCE_S)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         with client, contextlib.suppress(OSError):
             heard = _read_request(client)
             if heard is None:
@@ -110,14 +113,14 @@ class _Relay:
         while True:
             watched = [self._server] if self._client_is_gone else [self._server, self._client]
             ready, _, _ = select.select(watched, [], [], 0.5)
+            if self._closing.is_set():
+                return None
             if self._client in ready:
                 self._client_is_gone = not _peek(self._client)
                 if self._client_is_gone and not self._mutant.goes_on_alone:
                     return None
             if self._server in ready:
                 return self._server.recv(65536)
-            if self._closing.is_set():
-                return None
 
     def _pass_on(self) -> None:
         if self._reader.status is None:
@@ -195,8 +198,10 @@ def _request_bytes(heard: Heard) -> bytes:
 def _read_request(client: socket.socket) -> Heard | None:
     """Returns the request; None where the client left before its end."""
     data = b""
+    num_reads = 0
     while b"\r\n\r\n" not in data:
         piece = client.recv(65536)
+        num_reads += 1
         if not piece:
             return None
         data += piece
@@ -209,7 +214,8 @@ def _read_request(client: socket.socket) -> Heard | None:
         if not piece:
             return None
         body += piece
-    return Heard(method, target, headers, body)
+        num_reads += 1
+    return Heard(method, target, headers, body, {"num_reads": num_reads})
 
 
 def _rest(client: socket.socket, begun: bytes, headers: dict[str, str]) -> Iterator[bytes]:

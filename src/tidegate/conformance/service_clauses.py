@@ -1,4 +1,4 @@
-"""Rules of how a server behaves over time and under load, of both contracts. Name: (the rule in our words, its source)."""
+"""Rules of how a server behaves over time and under load, of both contracts. Name: (the rule in our words, source)."""
 
 from collections.abc import Mapping
 
@@ -52,8 +52,8 @@ TIDEGATE_SERVICE: Mapping[str, tuple[str, str]] = {
         "CONTRACT.md sections 3 and 12",
     ),
     "drain.order": (
-        "A drain makes the server unready and refuses new requests with 503 `server_draining` and `Retry-After`; running "
-        "requests go on to their end.",
+        "A drain makes the server unready and refuses new requests with 503 `server_draining` and `Retry-After`; "
+        "running requests go on to their end.",
         "CONTRACT.md sections 1, 3 and 5",
     ),
     "isolation.request_id": (

@@ -2,11 +2,15 @@
 
 from tidegate.conformance.case import Case
 from tidegate.conformance.catalog import (
+    admin,
     cancellation,
     chat,
     completions,
+    contract,
     deadlines,
+    drain,
     idempotency,
+    isolation,
     models,
     overload,
     routes,
@@ -27,4 +31,8 @@ CASES: tuple[Case, ...] = (
     *deadlines.CASES,
     *slow.CASES,
     *overload.CASES,
+    *isolation.CASES,
+    *admin.CASES,
+    *contract.CASES,
+    *drain.CASES,
 )
