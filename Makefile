@@ -7,6 +7,7 @@
 # make soak    trouble for half an hour, and the accounts afterwards (arguments: make soak ARGS="--minutes 2")
 # make openai-suite   openai-python's own API tests against a server of ours (docs/suites.md)
 # make client-suites   suites and scenarios of seven client libraries (docs/clients.md); ONLY=llm for one
+# make peers ONLY=llamacpp   judge another server of the API (docs/peers.md); ARGS for `tidegate conform`
 # make lock    resolve the lock files again
 
 PYTHON ?= python3
@@ -18,7 +19,7 @@ TESTS ?=
 JOBS ?= 2
 ONLY ?=
 
-.PHONY: setup serve test lint format lock clean bench soak openai-suite client-suites client-locks
+.PHONY: setup serve test lint format lock clean bench soak openai-suite client-suites client-locks peers peer-locks
 
 setup: $(VENV)/.ready
 
@@ -76,6 +77,22 @@ openai-suite: setup
 
 client-suites: setup
 	@$(BIN)/python scripts/client_suites $(ONLY)
+
+peers: setup
+	@$(BIN)/python bench/peers/run.py $(ONLY) -- $(BIN)/tidegate conform --base-url {url} --model {model} $(ARGS)
+
+# The locks of the peers only. torch is the build for processors: pip must be told where that lies.
+PEER_LOCK := $(BIN)/pip-compile --quiet --generate-hashes --strip-extras --no-header --no-emit-options \
+	--no-emit-index-url --no-emit-find-links
+NOT_FOR_VLLM := torchvision torchaudio torchcodec triton
+
+peer-locks: setup
+	$(PIP) install --quiet pip-tools
+	for peer in llamacpp llama-cpp-python guidellm fakellm; do \
+		$(PEER_LOCK) --allow-unsafe -o requirements/peers/$$peer.lock requirements/peers/$$peer.in || exit 1; \
+	done
+	$(PEER_LOCK) --no-allow-unsafe $(NOT_FOR_VLLM:%=--unsafe-package %) -o requirements/peers/vllm.lock requirements/peers/vllm.in
+	sed -i '/^# WARNING/,$$d' requirements/peers/vllm.lock
 
 # The locks of the client suites only; npm's is written without addresses of registries.
 client-locks: setup

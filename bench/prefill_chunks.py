@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from decode_throughput import bundled_model
+from bundled_model import bundled_model
 from tidegate.backends.llama_cpp.backend import LlamaCppBackend
 from tidegate.backends.llama_cpp.options import LlamaCppOptions
 from tidegate.core.plan import KvDrop, PrefillSlice, StepPlan

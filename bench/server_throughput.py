@@ -14,7 +14,8 @@ import socket
 import statistics
 import time
 
-from decode_throughput import BareLoop, bundled_model
+from bundled_model import bundled_model
+from decode_throughput import BareLoop
 from server_process import ServerProcess, serving
 from stream_reader import http_request, open_streams
 from tidegate.backends.llama_cpp.options import LlamaCppOptions

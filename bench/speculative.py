@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from decode_throughput import bundled_model
+from bundled_model import bundled_model
 from tidegate.backends.llama_cpp.backend import LlamaCppBackend
 from tidegate.backends.llama_cpp.devices import usable_processors
 from tidegate.backends.llama_cpp.options import LlamaCppOptions

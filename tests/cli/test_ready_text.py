@@ -80,3 +80,21 @@ def test_the_first_line_says_when_tokens_are_guessed(kind: Any, speculative: Any
     )
     found = check_engine_options(settings, None)
     assert found.found.endswith(said or "at once")
+
+
+@pytest.mark.parametrize(
+    ("kind", "speculative", "is_repeatable", "is_said"),
+    [
+        ("llama", "prompt_lookup", False, True),
+        ("llama", "prompt_lookup", True, False),
+        ("llama", "off", False, False),
+        ("simulated", "prompt_lookup", False, False),
+    ],
+)
+def test_guesses_that_may_change_the_text_are_told_at_the_start(
+    kind: Any, speculative: Any, is_repeatable: bool, is_said: bool
+) -> None:
+    settings = Settings(engine=EngineSettings(kind=kind, speculative=speculative, repeatable=is_repeatable))
+    _, loaded = loaded_as("simulated", "simulated")
+    for said in (starting_text(settings, loaded), check_engine_options(settings, None).found):
+        assert ("engine.repeatable = true makes both the same" in said) == is_said

@@ -13,12 +13,12 @@ from harness.judged_case import (
     right_rows,
 )
 from harness.mutant import Base, Mutant
-from mutants import models, routes
+from mutants import auth, errors, headers, models, routes
 from tidegate.conformance.case import Case
 
-AREAS = ("routes", "models")
-MUTANTS = {**routes.MUTANTS, **models.MUTANTS}
-BASES: dict[str, Base] = {}
+AREAS = ("routes", "models", "errors", "auth", "headers")
+MUTANTS = {**routes.MUTANTS, **models.MUTANTS, **errors.MUTANTS, **auth.MUTANTS, **headers.MUTANTS}
+BASES: dict[str, Base] = dict.fromkeys(auth.MUTANTS, "keyed")
 """Cases whose right server is not the scripted one."""
 
 pytestmark = pytest.mark.process

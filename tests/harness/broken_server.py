@@ -1,6 +1,7 @@
 """BrokenServer: a proxy in front of a right server that breaks one behaviour (`mutant.py`)."""
 
 import contextlib
+import re
 import select
 import socket
 import threading
@@ -13,6 +14,8 @@ from tidegate.conformance.sse_reader import SseReader
 PATIENCE_S = 60.0
 SEND_BUFFER_BYTES = 64 * 1024
 """So that a client that does not read is noticed, as it is on a network."""
+MAX_BODY_BYTES = 32 << 20
+_LAST_CHUNK = re.compile(rb"(?:\A|\n)0[^\r\n]*\r\n(?:[^\r\n]+\r\n)*\r\n\Z")
 _FRAMING = ("content-length", "transfer-encoding", "connection")
 
 
@@ -25,7 +28,6 @@ class BrokenServer:
         self._upstream = upstream
         self.mutant = mutant
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
-        self._listener.settimeout(0.1)
         self.port: int = self._listener.getsockname()[1]
         self._is_closing = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -37,18 +39,19 @@ class BrokenServer:
 
     def __exit__(self, *_: object) -> None:
         self._is_closing.set()
-        self._acceptor.join()
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", self.port)).close()  # wakes the acceptor
+        self._acceptor.join(PATIENCE_S)
         self._listener.close()
         for thread in self._threads:
             thread.join(PATIENCE_S)
 
     def _accept(self) -> None:
         while not self._is_closing.is_set():
-            with contextlib.suppress(TimeoutError):
-                client, _ = self._listener.accept()
-                thread = threading.Thread(target=self._serve, args=(client,), name="broken server's connection")
-                self._threads.append(thread)
-                thread.start()
+            client, _ = self._listener.accept()
+            thread = threading.Thread(target=self._serve, args=(client,), name="broken server's connection")
+            self._threads.append(thread)
+            thread.start()
 
     def _serve(self, client: socket.socket) -> None:
         client.settimeout(PATIENCE_S)
@@ -215,21 +218,25 @@ def _read_request(client: socket.socket) -> Heard | None:
             return None
         body += piece
         num_reads += 1
-    return Heard(method, target, headers, body, {"num_reads": num_reads})
+    return Heard(method, target, headers, body, num_reads=num_reads)
 
 
 def _rest(client: socket.socket, begun: bytes, headers: dict[str, str]) -> Iterator[bytes]:
-    """Yields the rest of a body; an empty piece where it was cut off. A chunked body is passed on as it stands."""
+    """Yields the rest of a body; an empty piece where it was cut off. A chunked body is passed on as it stands, one
+    whose length is no number, or too much, as far as it came with the head.
+    """
     if "chunked" in headers.get("transfer-encoding", "").lower():
-        tail = begun[-5:]
-        while tail != b"0\r\n\r\n":
+        tail = begun
+        while _LAST_CHUNK.search(tail) is None:
             piece = client.recv(65536)
             yield piece
             if not piece:
                 return
-            tail = (tail + piece)[-5:]
+            tail = (tail + piece)[-1024:]
         return
-    missing = int(headers.get("content-length", "0")) - len(begun)
+    told = headers.get("content-length", "0")
+    is_waited_for = told.isascii() and told.isdigit() and int(told) <= MAX_BODY_BYTES
+    missing = int(told) - len(begun) if is_waited_for else 0
     while missing > 0:
         piece = client.recv(min(missing, 65536))
         yield piece

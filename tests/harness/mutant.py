@@ -17,13 +17,14 @@ listener its credential."""
 
 @dataclass
 class Heard:
-    """A request as it came. `notes` are a mutant's own, for this exchange."""
+    """A request as it came. `notes` are a mutant's own, for this exchange. `num_reads`: how many reads brought it."""
 
     method: str
     target: str
     headers: Headers
     body: bytes
     notes: dict[str, Any] = field(default_factory=dict)
+    num_reads: int = 1
 
     @property
     def json(self) -> Any:

@@ -61,7 +61,7 @@ class OneAtATime(Mutant):
 
 
 def _in_one_piece(heard: Heard) -> Said | None:
-    return Said(400, b"{}") if heard.notes["num_reads"] > 3 else None
+    return Said(400, b"{}") if heard.num_reads > 3 else None
 
 
 MUTANTS: Mutants = {

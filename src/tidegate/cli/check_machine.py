@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tidegate.cli.finding import Finding, megabytes, ok, problem, warning
 from tidegate.cli.settings import Settings
-from tidegate.cli.speculation_text import speculation_text
+from tidegate.cli.speculation_text import sameness_text, speculation_text
 
 _LEAST_TEMP_BYTES = 16 * 1024 * 1024
 _MAX_SOCKET_PATH_BYTES = 100
@@ -69,5 +69,6 @@ def check_engine_options(settings: Settings, refusal: str | None) -> Finding:
     if refusal is None:
         parts = [f"engine {settings.engine.kind}", f"{settings.engine.max_sequences} sequences at once"]
         parts += [part for part in (speculation_text(settings),) if part]
-        return ok("settings", ", ".join(parts))
+        said = sameness_text(settings)
+        return ok("settings", ", ".join(parts) + (f"; {said}" if said else ""))
     return problem("settings", refusal, "change it in tidegate.toml; `tidegate config` shows where each value is from")

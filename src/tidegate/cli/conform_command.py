@@ -1,41 +1,284 @@
 """`tidegate conform`: asks a server every case of the suite and says what came of it."""
 
 import asyncio
+import contextlib
+import secrets
+import signal
 import sys
-from fnmatch import fnmatch
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
 
 import click
 
+from tidegate import __version__
+from tidegate.cli.conform_progress import ProgressView
+from tidegate.cli.conform_show import list_cases, show_case
+from tidegate.conformance.case import Case
 from tidegate.conformance.catalog import CASES
+from tidegate.conformance.conclusion import ExitStatus, conclude
 from tidegate.conformance.probe import NoServerError
-from tidegate.conformance.run_report import Result
-from tidegate.conformance.runner import Runner
+from tidegate.conformance.probe_table import PROBES
+from tidegate.conformance.probed import Probed
+from tidegate.conformance.recording import RecordingError
+from tidegate.conformance.recording_files import RecordingWriter, read_recording
+from tidegate.conformance.replay import manifest_of, replay
+from tidegate.conformance.report import ReportError, check_report_path, write_reports
+from tidegate.conformance.report_builder import build_document
+from tidegate.conformance.report_terminal import render_summary
+from tidegate.conformance.run_plan import plan_run
+from tidegate.conformance.run_profile import (
+    BUILT_IN,
+    BY_SERVER,
+    ProfileError,
+    RunProfile,
+    check_patterns,
+    find_case,
+    read_profile,
+)
+from tidegate.conformance.run_report import Result, RunReport
+from tidegate.conformance.runner import RunBounds, Runner
 from tidegate.conformance.target import Target, TargetError, read_base_url
-from tidegate.conformance.verdict import Outcome
+
+INTERRUPTED = "it was interrupted"
+
+
+class CannotRun(Exception):
+    """Nothing can be asked as it was ordered; the message says why."""
 
 
 @click.command()
-@click.option("--base-url", required=True, metavar="URL", help="address of the API, like http://127.0.0.1:8000/v1")
-@click.option("--api-key", metavar="KEY", help="sent as Authorization: Bearer KEY")
+@click.option("--base-url", metavar="URL", help="address of the API, like http://127.0.0.1:8000/v1")
+@click.option("--api-key", metavar="KEY", envvar="TIDEGATE_API_KEY", help="sent as a bearer token [TIDEGATE_API_KEY]")
 @click.option("--model", default="", metavar="NAME", help="default: the first that GET /v1/models names")
-@click.option("--admin-url", metavar="URL", help="Tidegate's admin listener")
-@click.option("--only", multiple=True, metavar="PATTERN", help="run only cases whose id matches, like 'stream.*'")
-@click.option("--jobs", default=4, show_default=True, help="cases that run at once")
-def conform(
-    base_url: str, api_key: str | None, model: str, admin_url: str | None, only: tuple[str, ...], jobs: int
-) -> None:
-    """Judge any OpenAI-compatible server. Exit status: 0 all passed, 1 failures, 2 could not run."""
+@click.option(
+    "--profile",
+    "profile_name",
+    metavar="openai|tidegate|FILE",
+    help="whose promises are checked, or a TOML file; default: tidegate where the server shows its contract, else openai",
+)
+@click.option("--only", multiple=True, metavar="PATTERN", help="only cases whose id matches, like 'stream.*'")
+@click.option("--skip", multiple=True, metavar="PATTERN", help="leave out cases whose id matches")
+@click.option("--admin-url", metavar="URL", help="Tidegate's admin listener, like http://127.0.0.1:9464")
+@click.option("--admin-token-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="its token")
+@click.option("--drain", "may_drain", is_flag=True, help="allow to drain the server at the end: it stops serving")
+@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="of words in prompts; default: a new one")
+@click.option("--jobs", default=4, show_default=True, type=click.IntRange(1, 64), help="cases that run at once")
+@click.option("--timeout", default=60.0, show_default=True, type=click.FloatRange(min=0.1), help="of a request, in s")
+@click.option("--max-time", default=3600.0, show_default=True, type=click.FloatRange(min=1), help="of all, in s")
+@click.option(
+    "--record", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="keep every byte in a folder"
+)
+@click.option(
+    "--replay", "replayed", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="judge a recording"
+)
+@click.option(
+    "--report",
+    "reports",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="also write FILE.html, .json, .xml (JUnit) or .md; may be given again",
+)
+@click.option("--list", "lists", is_flag=True, help="list the cases; no server is asked")
+@click.option("--show", "shown", metavar="CASE", help="show one case: what it asks, why, and how by hand")
+@click.option("--verbose", is_flag=True, help="a line for each case, not only for failures")
+def conform(**options: Any) -> None:
+    """Judge any server that speaks the OpenAI API. Only --base-url is needed.
 
-    def tell(result: Result) -> None:
-        print(f"{result.verdict.outcome.value:13}{result.case.id}  {result.verdict.reason}")
-        for fault in result.verdict.faults:
-            print(f"    {fault.ask}[{fault.copy}]: {fault.says}")
+    \b
+    Exit status: 0 all passed, 1 failures, 2 could not run. Cases that the server says honestly it does not serve
+    (unsupported), and those whose answers told nothing (inconclusive), do not fail a run.
 
-    cases = [case for case in CASES if not only or any(fnmatch(case.id, pattern) for pattern in only)]
+    \b
+    Examples
+      tidegate conform --base-url http://127.0.0.1:8000/v1
+      tidegate conform --base-url http://127.0.0.1:8000/v1 --only 'stream.*' --report stream.html
+      tidegate conform --base-url https://api.example.com/v1 --profile openai --record before
+      tidegate conform --replay before --report before.md
+      tidegate conform --show stream.order
+    """
     try:
-        target = Target(base_url=read_base_url(base_url), api_key=api_key, model=model, admin_url=admin_url)
-        report = asyncio.run(Runner(target, jobs=jobs, tell=tell).run(cases))
-    except (TargetError, NoServerError) as error:
+        sys.exit(_run(_Orders(**options)))
+    except (CannotRun, ProfileError, TargetError, NoServerError, RecordingError, ReportError) as error:
         print(f"tidegate conform: {error}", file=sys.stderr)
-        sys.exit(2)
-    sys.exit(int(any(result.verdict.outcome is Outcome.FAIL for result in report.results)))
+        sys.exit(ExitStatus.COULD_NOT_RUN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Orders:
+    """The command line."""
+
+    base_url: str | None
+    api_key: str | None
+    model: str
+    profile_name: str | None
+    only: tuple[str, ...]
+    skip: tuple[str, ...]
+    admin_url: str | None
+    admin_token_file: Path | None
+    may_drain: bool
+    seed: int | None
+    jobs: int
+    timeout: float
+    max_time: float
+    record: Path | None
+    replayed: Path | None
+    reports: tuple[Path, ...]
+    lists: bool
+    shown: str | None
+    verbose: bool
+
+
+def _run(orders: _Orders) -> int:
+    """Returns the exit status. Raises what `conform` tells."""
+    if orders.shown is not None:
+        print("\n".join(show_case(find_case(orders.shown, CASES))))
+        return ExitStatus.ALL_PASSED
+    profile = _read_profile(orders)
+    if orders.lists:
+        print("\n".join(list_cases(profile.choose(_patterned(orders), has_contract=True))))
+        return ExitStatus.ALL_PASSED
+    for path in orders.reports:
+        check_report_path(path)
+    if orders.replayed is not None:
+        if orders.base_url is not None or orders.record is not None:
+            raise CannotRun("--replay asks no server: leave out --base-url and --record")
+        report = _replay(orders, orders.replayed, profile)
+    elif orders.base_url is None:
+        raise CannotRun("give the address of a server with --base-url, or a recording with --replay")
+    else:
+        report = asyncio.run(_ask(orders, orders.base_url, profile))
+    return _tell(orders, profile, profile.with_known_failures(report))
+
+
+def _read_profile(orders: _Orders) -> RunProfile:
+    check_patterns("--only", orders.only, CASES)
+    check_patterns("--skip", orders.skip, CASES)
+    name = orders.profile_name
+    if name is None:
+        return BY_SERVER
+    if name in BUILT_IN:
+        return BUILT_IN[name]
+    try:
+        return read_profile(name, Path(name).read_text("utf-8"), CASES)
+    except UnicodeDecodeError:
+        raise CannotRun(f"--profile {name}: is not UTF-8") from None
+    except OSError as error:
+        known = ", ".join(BUILT_IN)
+        raise CannotRun(f"--profile {name}: {error.strerror}; it can be {known}, or a TOML file") from None
+
+
+def _patterned(orders: _Orders) -> list[Case]:
+    return [
+        case
+        for case in CASES
+        if (not orders.only or any(fnmatchcase(case.id, pattern) for pattern in orders.only))
+        and not any(fnmatchcase(case.id, pattern) for pattern in orders.skip)
+    ]
+
+
+def _choose(orders: _Orders, profile: RunProfile, probed: Probed) -> tuple[Case, ...]:
+    cases = profile.choose(_patterned(orders), has_contract=probed.has_contract)
+    if not cases:
+        raise CannotRun("no case is left by --only, --skip and --profile; --list names all")
+    return cases
+
+
+def _replay(orders: _Orders, folder: Path, profile: RunProfile) -> RunReport:
+    recording = read_recording(folder)
+    recorded = set(recording.manifest.cases)
+    cases = _choose(orders, profile, recording.manifest.probed)
+    if not orders.only and orders.profile_name is None:
+        cases = tuple(case for case in cases if case.id in recorded)
+    return replay(recording, cases)
+
+
+def _read_target(orders: _Orders, base_url: str) -> Target:
+    token = None
+    if orders.admin_token_file is not None:
+        try:
+            token = orders.admin_token_file.read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise CannotRun(f"--admin-token-file {orders.admin_token_file}: {error}") from None
+    return Target(
+        base_url=read_base_url(base_url),
+        api_key=orders.api_key or None,
+        model=orders.model,
+        admin_url=None if orders.admin_url is None else read_base_url(orders.admin_url).removesuffix("/v1"),
+        admin_token=token,
+        may_drain=orders.may_drain,
+        seed=secrets.randbits(31) if orders.seed is None else orders.seed,
+        timeout_s=orders.timeout,
+    )
+
+
+async def _ask(orders: _Orders, base_url: str, profile: RunProfile) -> RunReport:
+    target = _read_target(orders, base_url)
+    writer = None if orders.record is None else RecordingWriter(orders.record)
+    asking = _Asking(writer, profile)
+    runner = Runner(target, jobs=orders.jobs, bounds=RunBounds(max_s=orders.max_time), tell=asking.take)
+    asking.runner = runner
+    with contextlib.suppress(NotImplementedError):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, asking.interrupt)
+    num_probes = sum(len(probe.asks) for probe in PROBES)
+    _say(f"asking {target.base_url} what it can do: about {num_probes} small requests")
+    probed = await runner.probe()
+    cases = _choose(orders, profile, probed)
+    _say(f"model {probed.model}, seed {target.seed}: {plan_run(cases).describe()}")
+    with ProgressView(len(cases), tells_all=orders.verbose) as asking.view:
+        report = await runner.run(cases, probed)
+    if asking.failure is not None:
+        raise asking.failure
+    if writer is not None:
+        writer.write_manifest(manifest_of(report, suite=__version__, profile=profile.name))
+        _say(f"recorded in {orders.record}")
+    return report
+
+
+class _Asking:
+    """What is done with each result as it comes, and with the first Ctrl-C; a second one ends the program."""
+
+    def __init__(self, writer: RecordingWriter | None, profile: RunProfile) -> None:
+        self.runner: Runner | None = None
+        self.view: ProgressView | None = None
+        self.failure: RecordingError | None = None
+        self._writer = writer
+        self._profile = profile
+
+    def take(self, result: Result) -> None:
+        """Shows the result, and writes it down."""
+        if self.view is not None:
+            self.view.tell(self._profile.excuse(result))
+        try:
+            if self._writer is not None and self.failure is None:
+                self._writer.write_case(result)
+        except RecordingError as error:
+            self.failure = error
+            self._stop("the recording cannot be written")
+
+    def interrupt(self) -> None:
+        """Ends the run and lets it report."""
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+        _say("interrupted: reporting what was done")
+        self._stop(INTERRUPTED)
+
+    def _stop(self, why: str) -> None:
+        if self.runner is not None:
+            self.runner.stop(why)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _tell(orders: _Orders, profile: RunProfile, report: RunReport) -> int:
+    print(render_summary(build_document(report)), end="")
+    for case_id in profile.cured(report):
+        print(f"{case_id} passes, and the profile expects it to fail: take it out of `expected`")
+    conclusion = conclude(report)
+    for line in conclusion.says:
+        print(line)
+    write_reports(report, orders.reports)
+    return conclusion.status

@@ -96,6 +96,7 @@ class _Commands(click.Group):
 
     elsewhere: ClassVar[dict[str, str]] = {
         "conform": "tidegate.cli.conform_command",
+        "diff": "tidegate.cli.diff_command",
         "keys": "tidegate.cli.keys_command",
     }
 

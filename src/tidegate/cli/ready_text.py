@@ -4,12 +4,13 @@ import json
 
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.settings import Settings
-from tidegate.cli.speculation_text import speculation_text
+from tidegate.cli.speculation_text import sameness_text, speculation_text
 from tidegate.serving.output_formats import OutputFormats
 
 
 def starting_text(settings: Settings, loaded: LoadedModel) -> str:
-    """Returns what is starting, and one line each for the formats of its tool calls and its reasoning."""
+    """Returns what is starting, and one line each for the formats of its tool calls and its reasoning,
+    and for guesses that may change its text."""
     guesses = speculation_text(settings)
     extra = f", {guesses}" if guesses else ""
     if loaded.source is None:
@@ -18,7 +19,9 @@ def starting_text(settings: Settings, loaded: LoadedModel) -> str:
         size_mb = loaded.source.path.stat().st_size / 1e6
         what = f"tidegate: loading {loaded.served.name} ({size_mb:.0f} MB, {loaded.source.origin}){extra}"
     formats = describe_formats(loaded.served.formats)
-    return "\n".join((what, *(f"tidegate: {subject}: {words}" for subject, words in formats.items())))
+    lines = [what, *(f"tidegate: {subject}: {words}" for subject, words in formats.items())]
+    warned = sameness_text(settings)
+    return "\n".join([*lines, f"tidegate: {warned}"] if warned else lines)
 
 
 def describe_formats(formats: OutputFormats) -> dict[str, str]:

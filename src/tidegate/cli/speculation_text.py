@@ -5,7 +5,21 @@ from tidegate.cli.settings import Settings
 
 def speculation_text(settings: Settings) -> str:
     """Returns how many tokens are guessed and from what; empty where nothing is guessed."""
-    engine = settings.engine
-    if engine.speculative == "off" or engine.kind == "scripted":
+    if not _is_guessing(settings):
         return ""
+    engine = settings.engine
     return f"guessing up to {engine.max_draft_tokens} tokens ahead ({engine.speculative})"
+
+
+def sameness_text(settings: Settings) -> str:
+    """Returns one sentence where guesses may change what the model says; empty where they cannot."""
+    if not _is_guessing(settings) or settings.engine.kind != "llama" or settings.engine.repeatable:
+        return ""
+    return (
+        "with guesses, text may differ from text without them where two tokens are nearly as likely; "
+        "engine.repeatable = true makes both the same, and is slower"
+    )
+
+
+def _is_guessing(settings: Settings) -> bool:
+    return settings.engine.speculative != "off" and settings.engine.kind != "scripted"

@@ -1,7 +1,8 @@
 """Ask: one HTTP request of a case, as data: what is sent, how it is sent, and how the answer is read.
 
 Strings of a body, path or header may hold `{model}`, `{marker}` (a word that no other ask of the run holds, made from
-the run's seed) and `{copy}` (0 for the first copy). A value that depends on an earlier answer is a `Derived`.
+the run's seed) and `{copy}` (0 for the first copy); the value `"{seed}"` becomes a number made from the run's seed. A
+value that depends on an earlier answer is a `Derived`.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +32,9 @@ class Leaving(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A value made from earlier exchanges. `make` is a named function of them; it may raise CannotTell."""
+    """A value made from earlier exchanges. `make` is a named function of them; it may raise CannotTell. Placeholders are
+    filled in `args`, not in what is made: that may hold what a model said.
+    """
 
     make: Callable[..., Any]
     of: tuple[str, ...]

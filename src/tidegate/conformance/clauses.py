@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tidegate.conformance.answer_clauses import OPENAI_ANSWERS, TIDEGATE_ANSWERS
 from tidegate.conformance.openai_clauses import OPENAI
+from tidegate.conformance.output_clauses import OPENAI_OUTPUT, TIDEGATE_OUTPUT
 from tidegate.conformance.service_clauses import OPENAI_SERVICE, TIDEGATE_SERVICE
 from tidegate.conformance.tidegate_clauses import TIDEGATE
 
@@ -22,6 +23,6 @@ def _read(table: Mapping[str, tuple[str, str]], prefix: str) -> dict[str, Clause
     return {f"{prefix}:{name}": Clause(f"{prefix}:{name}", text, source) for name, (text, source) in table.items()}
 
 
-CLAUSES: Mapping[str, Clause] = _read({**OPENAI, **OPENAI_ANSWERS, **OPENAI_SERVICE}, "openai") | _read(
-    {**TIDEGATE, **TIDEGATE_ANSWERS, **TIDEGATE_SERVICE}, "tidegate"
-)
+CLAUSES: Mapping[str, Clause] = _read(
+    {**OPENAI, **OPENAI_ANSWERS, **OPENAI_OUTPUT, **OPENAI_SERVICE}, "openai"
+) | _read({**TIDEGATE, **TIDEGATE_ANSWERS, **TIDEGATE_OUTPUT, **TIDEGATE_SERVICE}, "tidegate")

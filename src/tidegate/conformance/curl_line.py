@@ -99,12 +99,20 @@ def describe_manner(manner: Manner) -> list[str]:
     if manner.pause_after_events is not None:
         words.append(f"reads nothing for {manner.pause_s:g} s after {_events(manner.pause_after_events)}")
     if manner.leaving is not None:
-        words.append(_LEAVING.get(manner.leaving, f"goes away after {_events(manner.events)}"))
+        words.append(_describe_leaving(manner, manner.leaving))
     if manner.with_reset:
         words.append("resets the connection")
     if manner.timeout_s is not None:
         words.append(f"waits at most {manner.timeout_s:g} s")
     return words
+
+
+def _describe_leaving(manner: Manner, leaving: Leaving) -> str:
+    if leaving is Leaving.AFTER_EVENTS:
+        return f"goes away after {_events(manner.events)}"
+    if leaving is Leaving.AFTER_PAUSE:
+        return f"goes away after {manner.leave_after_s:g} s"
+    return _LEAVING[leaving]
 
 
 def _events(number: int) -> str:

@@ -22,6 +22,7 @@ class Ending(Enum):
     LEFT = "we went away, as the case asks"
     NO_CONNECTION = "no connection could be made"
     NOT_HTTP = "what came is not HTTP"
+    ENDLESS = "more came than anyone would read; we went away"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class TimedEvent:
 @dataclass(frozen=True)
 class Exchange:
     """`url`: what was asked, without credentials. `request`: the bytes sent, without credentials. `detail`: of the
-    ending, in words, where there is more to say. `duration_s`: from the start of sending to the ending.
+    ending, in words, where there is more to say. `duration_s`: from the start of sending to the ending. `sent_at_s`:
+    from the start of the case's run to the start of sending.
     """
 
     ask: str

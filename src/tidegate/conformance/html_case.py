@@ -3,17 +3,23 @@
 import base64
 from collections.abc import Sequence
 
-from tidegate.conformance.html_markup import Markup, Part, joined, tag, text
+from tidegate.conformance.html_markup import Markup, Part, joined, prose, tag, text
 from tidegate.conformance.html_timeline import draw_timeline, find_moments, spell_time, tell_moments
-from tidegate.conformance.report_document import CaseDocument, EventDocument, FaultDocument, Shown, Transcript
-
-SIGNS = {"pass": "✓", "fail": "✕", "unsupported": "–", "inconclusive": "?"}
+from tidegate.conformance.report_document import (
+    AskDocument,
+    CaseDocument,
+    EventDocument,
+    FaultDocument,
+    Shown,
+    Transcript,
+)
+from tidegate.conformance.report_text import SIGNS, place_of
 
 
 def render_case(case: CaseDocument) -> Markup:
     """Returns the case, closed."""
     badge = tag("span", SIGNS[case.outcome], " ", case.outcome, class_=f"badge {case.outcome}")
-    head = [badge, tag("span", case.title, class_="title"), tag("code", case.id, class_="id")]
+    head = [badge, tag("span", prose(case.title), class_="title"), tag("code", case.id, class_="id")]
     if case.outcome == "fail":
         head.append(tag("span", case.severity, class_="severity"))
     sought = " ".join((case.id, case.title, case.why, case.reason, *(fault.says for fault in case.faults))).lower()
@@ -52,13 +58,8 @@ def _faults(case: CaseDocument) -> Markup | None:
 
 
 def _link_of(case: CaseDocument, fault: FaultDocument) -> Markup:
-    where = fault.ask or "it"
-    if any(ask.copies > 1 for ask in case.asks if ask.name == fault.ask):
-        where += f", copy {fault.copy}"
-    if fault.event is not None:
-        where += f", event {fault.event}"
     number = _seen_in(case, fault)
-    label = tag("span", where, class_="where")
+    label = tag("span", place_of(case, fault), class_="where")
     if number is None:
         return joined((label, " "))
     anchor = _anchor(case, number)
@@ -83,29 +84,31 @@ def _anchor(case: CaseDocument, number: int) -> str:
 def _facts(case: CaseDocument) -> Markup:
     verb = "Broken clause" if case.outcome == "fail" else "Clause"
     clauses = [
-        tag("p", clause.text, " ", tag("span", f"({clause.source}; {clause.id})", class_="source"))
+        tag("p", prose(clause.text), " ", tag("span", f"({clause.source}; {clause.id})", class_="source"))
         for clause in case.clauses
     ]
-    asks = [
-        tag("li", tag("code", f"{ask.method} {ask.path}"), f" as {ask.name}", *(f"; {says}" for says in ask.says))
-        for ask in case.asks
-    ]
+    asks = [tag("li", *_ask(ask, is_only=len(case.asks) == 1)) for ask in case.asks]
     checks = [_check(check.says or check.name, check.args) for check in case.checks]
-    runs = f"{case.num_runs} run{'s' * (case.num_runs != 1)}, {case.num_conclusive} of which told something"
+    runs = f"{case.num_runs} runs, {case.num_conclusive} of which told something; " if case.num_runs > 1 else ""
     return tag(
         "dl",
-        *_fact("Why it matters", case.why),
+        *_fact("Why it matters", prose(case.why)),
         *_fact(verb if len(clauses) == 1 else f"{verb}s", *clauses),
         *_fact("Asks", tag("ul", *asks)),
         *_fact("Must hold", tag("ul", *checks)),
         *_fact("Weight", f"{case.severity}; promised by the {case.profile} profile"),
         *_fact("Needs", ", ".join(name.replace("_", " ") for name in case.needs)),
-        *_fact("Runs", f"{runs}; {spell_time(case.duration_s)}"),
+        *_fact("Took", f"{runs}{spell_time(case.duration_s)}"),
     )
 
 
+def _ask(ask: AskDocument, *, is_only: bool) -> list[Part]:
+    name = None if is_only else f", called {ask.name}"
+    return [tag("code", f"{ask.method} {ask.path}"), name, *(f"; {says}" for says in ask.says)]
+
+
 def _check(says: str, args: str) -> Markup:
-    return tag("li", says, *((" ", tag("code", args)) if args else ()))
+    return tag("li", prose(says), *((" ", tag("code", args)) if args else ()))
 
 
 def _fact(name: str, *parts: Part) -> tuple[Markup, ...]:

@@ -28,6 +28,14 @@ def text(content: str) -> Markup:
     return Markup("".join(pieces))
 
 
+def prose(content: str) -> Markup:
+    """Returns a text of ours, with what stands between backticks as code."""
+    parts = content.split("`")
+    if len(parts) % 2 == 0:
+        return text(content)
+    return Markup("".join(f"<code>{text(part)}</code>" if odd % 2 else text(part) for odd, part in enumerate(parts)))
+
+
 def tag(name: str, /, *parts: Part, **attributes: str | bool | None) -> Markup:
     """Returns an element. Attributes: a trailing `_` of a name is dropped, other `_` are hyphens; True has no value,
     None and False are left out.

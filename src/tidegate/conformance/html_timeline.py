@@ -203,6 +203,7 @@ _END_LABELS = {
     "LEFT": "we leave",
     "NO_CONNECTION": "✕ no connection",
     "NOT_HTTP": "✕ not HTTP",
+    "ENDLESS": "✕ without end",
 }
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import h11
 
 MAX_HEAD_BYTES = 64 * 1024
+MAX_INTERIM = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class ResponseReader:
         self.body: list[BodyPiece] = []
         self.is_whole = False
         self.fault: str | None = None
+        self.cut: str | None = None
+        self._num_interim = 0
         self._num_read = 0
         self._connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD_BYTES)
         self._connection.send(h11.Request(method=method or "GET", target="/", headers=[("Host", "server")]))
@@ -45,11 +48,12 @@ class ResponseReader:
         self._take()
 
     def finish(self) -> None:
-        """The connection is closed: a body without a declared length ends here, another is cut off."""
+        """The connection is closed: a body without a declared length ends here, another is cut off; `cut` says how."""
         if self.is_whole or self.fault is not None:
             return
         self._connection.receive_data(b"")
         self._take()
+        self.cut, self.fault = self.fault, None
 
     def _take(self) -> None:
         try:
@@ -61,6 +65,11 @@ class ResponseReader:
                     self.status = event.status_code
                     self.reason = event.reason.decode("latin-1")
                     self.headers = tuple((k.decode("latin-1"), v.decode("latin-1")) for k, v in event.headers)
+                elif isinstance(event, h11.InformationalResponse):
+                    self._num_interim += 1
+                    if self._num_interim > MAX_INTERIM:
+                        self.fault = f"more than {MAX_INTERIM} interim responses"
+                        return
                 elif isinstance(event, h11.Data):
                     self.body.append(BodyPiece(bytes(event.data), self._num_read))
                 elif isinstance(event, h11.EndOfMessage):

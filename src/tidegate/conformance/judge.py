@@ -5,19 +5,65 @@ exchanges came about.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tidegate.conformance.case import Case, Expect
 from tidegate.conformance.exchange import Exchange
 from tidegate.conformance.honest_refusal import describe_refusal
+from tidegate.conformance.probed import Probed
 from tidegate.conformance.verdict import CannotTell, Fault, Outcome, Refused, Verdict
 
 Evidence = Mapping[str, Sequence[Exchange]]
 """The exchanges of one run of a case: name of the ask to its copies, in order."""
 
 
+@dataclass(frozen=True, slots=True)
+class CaseRun:
+    """One run of a case. `stopped`: why it ended before all was asked; empty: it did not. `is_suite_fault`: because the
+    suite itself failed.
+    """
+
+    evidence: Evidence
+    stopped: str = ""
+    is_suite_fault: bool = False
+
+
+def judge_need(case: Case, probed: Probed) -> Verdict | None:
+    """Returns the verdict where the server lacks what the case needs; None where it has all."""
+    lacking = [need for need in case.needs if need not in probed.capabilities]
+    if not lacking:
+        return None
+    reason = "; ".join(probed.absent.get(need, f"needs {need.value}") for need in lacking)
+    return Verdict(case.id, Outcome.UNSUPPORTED, reason=reason, num_runs=0, num_conclusive=0)
+
+
+def judge_run(case: Case, run: CaseRun) -> Verdict:
+    """Returns the verdict of one run, also of one that was stopped or that another version of the suite made."""
+    if run.stopped:
+        return _unsure(case, run.stopped, is_suite_fault=run.is_suite_fault)
+    if any(ask.name not in run.evidence for ask in case.asks):
+        return _unsure(case, "the recording was made with another version of this case")
+    try:
+        return judge(case, run.evidence)
+    except Exception as error:
+        return _unsure(case, describe_suite_fault(error), is_suite_fault=True)
+
+
+def describe_suite_fault(error: Exception) -> str:
+    """Returns in words that a check or a derived value failed where it should have found something."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    where = "" if frame is None else f" in {frame.tb_frame.f_code.co_name}, line {frame.tb_lineno}"
+    return f"the suite itself failed: {type(error).__name__}: {str(error)[:300]}{where}"
+
+
+def _unsure(case: Case, reason: str, *, is_suite_fault: bool = False) -> Verdict:
+    return Verdict(case.id, Outcome.INCONCLUSIVE, reason=reason, num_conclusive=0, is_suite_fault=is_suite_fault)
+
+
 def judge(case: Case, evidence: Evidence) -> Verdict:
-    """Returns the verdict of one run."""
+    """Returns the verdict of one run in which all was asked. Raises what a check with a defect raises."""
     for ask in case.asks:
         for exchange in evidence[ask.name] if ask.is_refusable else ():
             if (refusal := describe_refusal(exchange)) is not None:
@@ -60,4 +106,9 @@ def unite(verdicts: Sequence[Verdict]) -> Verdict:
     conclusive = [verdict for verdict in verdicts if verdict.outcome is not Outcome.INCONCLUSIVE]
     order = (Outcome.FAIL, Outcome.UNSUPPORTED, Outcome.PASS, Outcome.INCONCLUSIVE)
     worst = min(verdicts, key=lambda verdict: order.index(verdict.outcome))
-    return replace(worst, num_runs=len(verdicts), num_conclusive=len(conclusive))
+    return replace(
+        worst,
+        num_runs=len(verdicts),
+        num_conclusive=len(conclusive),
+        is_suite_fault=any(verdict.is_suite_fault for verdict in verdicts),
+    )

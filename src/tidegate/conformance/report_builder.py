@@ -6,9 +6,10 @@ from typing import Any
 
 from tidegate import __version__
 from tidegate.conformance.ask import Ask
+from tidegate.conformance.ask_sketch import spell_path
 from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Expect
-from tidegate.conformance.clauses import CLAUSES
+from tidegate.conformance.clauses import CLAUSES, Clause
 from tidegate.conformance.curl_line import curl_line, describe_ask
 from tidegate.conformance.report_document import (
     AreaDocument,
@@ -107,8 +108,10 @@ def _case(result: Result, secrets: SecretsOut) -> CaseDocument:
 
 
 def describe_clauses(case: Case) -> tuple[ClauseDocument, ...]:
-    """Returns the clauses that a case checks, in its order. Raises KeyError for one that is not written down."""
-    clauses = [CLAUSES[name] for name in case.clauses]
+    """Returns the clauses that a case checks, in its order. No report is lost for one that is not written down; a
+    test finds it.
+    """
+    clauses = [CLAUSES.get(name, Clause(name, name, "not written down")) for name in case.clauses]
     return tuple(ClauseDocument(id=clause.id, text=clause.text, source=clause.source) for clause in clauses)
 
 
@@ -116,7 +119,7 @@ def _describe(ask: Ask) -> AskDocument:
     return AskDocument(
         name=ask.name,
         method=ask.method,
-        path=ask.path,
+        path=spell_path(ask),
         wave=ask.wave,
         copies=ask.copies,
         says=tuple(describe_ask(ask)),

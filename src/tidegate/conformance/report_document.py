@@ -14,7 +14,7 @@ VERSION: Final = "1.0"
 
 OutcomeName = Literal["pass", "fail", "unsupported", "inconclusive"]
 SeverityName = Literal["breaks clients", "wrong data", "wrong bill", "nuisance"]
-EndingName = Literal["WHOLE", "CUT", "RESET", "TIMED_OUT", "LEFT", "NO_CONNECTION", "NOT_HTTP"]
+EndingName = Literal["WHOLE", "CUT", "RESET", "TIMED_OUT", "LEFT", "NO_CONNECTION", "NOT_HTTP", "ENDLESS"]
 
 
 class Shown(Struct, frozen=True, kw_only=True):

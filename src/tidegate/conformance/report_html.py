@@ -9,16 +9,16 @@ import hashlib
 from collections.abc import Sequence
 from importlib import resources
 
-from tidegate.conformance.html_case import SIGNS, render_case
-from tidegate.conformance.html_markup import Markup, Part, joined, tag
+from tidegate.conformance.case import Severity
+from tidegate.conformance.html_case import render_case
+from tidegate.conformance.html_markup import Markup, Part, joined, prose, tag
 from tidegate.conformance.html_timeline import spell_time
-from tidegate.conformance.report_document import CaseDocument, Counts, ReportDocument
+from tidegate.conformance.report_document import Counts, ReportDocument
+from tidegate.conformance.report_text import SIGNS, first_fault, list_failures, tell_verdict
 
 _ASSETS = resources.files("tidegate.conformance") / "report_assets"
 STYLE = _ASSETS.joinpath("report.css").read_text("utf-8")
 SCRIPT = _ASSETS.joinpath("report.js").read_text("utf-8")
-_SEVERITIES = ("breaks clients", "wrong data", "wrong bill", "nuisance")
-_WORDS = {"pass": "pass", "fail": "fail", "unsupported": "unsupported", "inconclusive": "inconclusive"}
 
 
 def render_html(document: ReportDocument) -> str:
@@ -54,7 +54,7 @@ def _policy() -> str:
 
 def _header(document: ReportDocument) -> Markup:
     server = document.server
-    facts: list[tuple[str, str]] = [("Server", server.base_url), ("Model", server.model)]
+    facts: list[tuple[str, str]] = [("Address", server.base_url), ("Model", server.model)]
     facts += [(name.replace("_", " ").capitalize(), value) for name, value in server.identity.items()]
     facts += [("Asked", document.started_at.replace("T", " ").replace("Z", " UTC"))]
     facts += [("Took", spell_time(document.duration_s)), ("Seed", str(document.seed))]
@@ -66,21 +66,9 @@ def _header(document: ReportDocument) -> Markup:
         "header",
         tag("button", "Dark or light", type="button", id="theme"),
         tag("p", "Conformance report", class_="kicker"),
-        tag("h1", _verdict(document.counts)),
+        tag("h1", tell_verdict(document)),
         tag("dl", *items, class_="facts"),
     )
-
-
-def _verdict(counts: Counts) -> str:
-    """One sentence. What could not be told is said beside what passed."""
-    if not counts.total:
-        return "No case was run"
-    conclusive = counts.passed + counts.failed
-    if counts.failed:
-        return f"{counts.failed} of {conclusive} cases fail"
-    if not conclusive:
-        return "No case could be judged"
-    return f"All {conclusive} cases pass" if conclusive > 1 else "The only case passes"
 
 
 def _by_outcome(counts: Counts) -> dict[str, int]:
@@ -95,7 +83,7 @@ def _by_outcome(counts: Counts) -> dict[str, int]:
 def _main(document: ReportDocument) -> Sequence[Part]:
     return (
         _summary(document),
-        _failures(document.cases),
+        _failures(document),
         _areas(document),
         _matrix(document),
         _capabilities(document),
@@ -112,7 +100,7 @@ def _summary(document: ReportDocument) -> Markup:
             "li",
             tag("span", SIGNS[outcome], class_="sign", aria_hidden="true"),
             tag("b", str(number)),
-            tag("span", _WORDS[outcome]),
+            tag("span", outcome),
             class_=outcome,
         )
         for outcome, number in _by_outcome(document.counts).items()
@@ -126,28 +114,26 @@ def _bar(counts: Counts, label: str) -> Markup:
     for outcome, number in _by_outcome(counts).items():
         width = 100 * number / counts.total if counts.total else 0.0
         if number:
-            title = tag("title", f"{number} {_WORDS[outcome]}")
+            title = tag("title", f"{number} {outcome}")
             parts.append(
                 tag("rect", title, x=f"{at:.3f}%", width=f"{width:.3f}%", height="100%", class_=f"bar-{outcome}")
             )
         at += width
-    told = ", ".join(f"{number} {_WORDS[outcome]}" for outcome, number in _by_outcome(counts).items() if number)
+    told = ", ".join(f"{number} {outcome}" for outcome, number in _by_outcome(counts).items() if number)
     return tag("svg", *parts, class_="bar", role="img", aria_label=f"{label}: {told or 'none'}")
 
 
-def _failures(cases: Sequence[CaseDocument]) -> Markup | None:
-    failed = sorted(
-        (case for case in cases if case.outcome == "fail"), key=lambda case: _SEVERITIES.index(case.severity)
-    )
+def _failures(document: ReportDocument) -> Markup | None:
+    failed = list_failures(document)
     if not failed:
         return None
     rows = [
         tag(
             "tr",
             tag("td", tag("span", case.severity, class_="severity")),
-            tag("td", tag("a", case.title, href=f"#{case.id}"), tag("span", case.id, class_="id")),
-            tag("td", case.faults[0].says if case.faults else "", class_="says"),
-            tag("td", "; ".join(clause.text for clause in case.clauses)),
+            tag("td", tag("a", prose(case.title), href=f"#{case.id}"), tag("span", case.id, class_="id")),
+            tag("td", first_fault(case), class_="says"),
+            tag("td", *(tag("p", prose(clause.text or clause.id)) for clause in case.clauses)),
         )
         for case in failed
     ]
@@ -167,7 +153,7 @@ def _areas(document: ReportDocument) -> Markup:
         name = tag("th", tag("a", area.name.replace("_", " "), href=f"#area-{area.name}"), scope="row")
         bar = tag("td", _bar(area.counts, f"Outcomes of {area.name}"), class_="bar-cell")
         rows.append(tag("tr", name, *numbers, bar))
-    heads = [tag("th", f"{SIGNS[outcome]} {word}", scope="col", class_="number") for outcome, word in _WORDS.items()]
+    heads = [tag("th", f"{SIGNS[outcome]} {outcome}", scope="col", class_="number") for outcome in SIGNS]
     head = tag("thead", tag("tr", tag("th", "area", scope="col"), *heads, tag("td")))
     table = tag("div", tag("table", head, tag("tbody", *rows), class_="areas"), class_="scroll")
     return tag("section", tag("h2", "By area"), table)
@@ -193,7 +179,7 @@ def _matrix(document: ReportDocument) -> Markup:
             if case.area == area.name
         ]
         rows.append(tag("div", tag("h3", area.name.replace("_", " ")), tag("ul", *tiles), class_="row"))
-    legend = ", ".join(f"{sign} {_WORDS[outcome]}" for outcome, sign in SIGNS.items())
+    legend = ", ".join(f"{sign} {outcome}" for outcome, sign in SIGNS.items())
     return tag("section", tag("h2", "All cases at a glance"), tag("p", legend, class_="note"), *rows, class_="matrix")
 
 
@@ -214,8 +200,8 @@ def _capabilities(document: ReportDocument) -> Markup:
 
 
 def _filter(document: ReportDocument) -> Markup:
-    outcomes = [_box("outcome", outcome, f"{SIGNS[outcome]} {word}") for outcome, word in _WORDS.items()]
-    severities = [_box("severity", severity, severity) for severity in _SEVERITIES]
+    outcomes = [_box("outcome", outcome, f"{SIGNS[outcome]} {outcome}") for outcome in SIGNS]
+    severities = [_box("severity", severity, severity) for severity in (severity.value for severity in Severity)]
     areas = [tag("option", area.name.replace("_", " "), value=area.name) for area in document.areas]
     choice = tag("select", tag("option", "all areas", value=""), *areas, id="area")
     search = tag("input", type="search", id="text", placeholder="words of id, title, fault", autocomplete="off")

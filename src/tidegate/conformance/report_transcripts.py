@@ -105,6 +105,7 @@ _ENDINGS: Mapping[Ending, EndingName] = {
     Ending.LEFT: "LEFT",
     Ending.NO_CONNECTION: "NO_CONNECTION",
     Ending.NOT_HTTP: "NOT_HTTP",
+    Ending.ENDLESS: "ENDLESS",
 }
 
 
@@ -148,7 +149,7 @@ def _whole_start(data: bytes) -> bytes:
     """Without the beginning of a character that the cut has parted."""
     for back in range(1, min(4, len(data)) + 1):
         byte = data[-back]
-        if byte < 0x80:
+        if byte < 0x80 or byte >= 0xF8:
             return data
         if byte >= 0xC0:
             length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
@@ -161,4 +162,4 @@ def _whole_end(data: bytes) -> bytes:
     for start in range(min(4, len(data))):
         if not 0x80 <= data[start] < 0xC0:
             return data[start:]
-    return data
+    return data if len(data) > 3 else b""

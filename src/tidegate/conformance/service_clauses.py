@@ -52,7 +52,7 @@ TIDEGATE_SERVICE: Mapping[str, tuple[str, str]] = {
         "CONTRACT.md sections 3 and 12",
     ),
     "drain.order": (
-        "A drain makes the server unready and refuses new requests with 503 `server_draining` and `Retry-After`; "
+        "A drain makes the server unready, and refuses new requests with 503 `server_draining` and `Retry-After`; "
         "running requests go on to their end.",
         "CONTRACT.md sections 1, 3 and 5",
     ),

@@ -82,6 +82,11 @@ TIDEGATE: Mapping[str, tuple[str, str]] = {
         "`guided_json` and its kin are 400 with a message that names `structured_outputs`.",
         "CONTRACT.md section 4",
     ),
+    "parameters.template": (
+        "`chat_template` is refused unless the operator allows it, `chat_template_kwargs` may not name reserved "
+        "variables, `continue_final_message` needs a last message from the assistant.",
+        "CONTRACT.md section 4",
+    ),
     "routes.admin": ("Nothing that changes or watches the server is on the public listener.", "CONTRACT.md section 1"),
     "routes.health": (
         "GET /healthz says that the process lives, GET /health that it is ready.",

@@ -34,7 +34,7 @@ class Refused(Exception):
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """`reason`: why it is `unsupported` or `inconclusive`, in words. `num_runs`: how often the case was run;
-    `num_conclusive`: how many of the runs told something.
+    `num_conclusive`: how many of the runs told something. `is_suite_fault`: the suite itself failed, not the server.
     """
 
     case_id: str
@@ -43,3 +43,11 @@ class Verdict:
     reason: str = ""
     num_runs: int = 1
     num_conclusive: int = 1
+    is_suite_fault: bool = False
+
+    @property
+    def confidence(self) -> str:
+        """How sure the verdict is, in words; empty where one run told all."""
+        if self.num_runs == 1 and self.num_conclusive == 1:
+            return ""
+        return f"{self.num_conclusive} of {self.num_runs} runs told something"

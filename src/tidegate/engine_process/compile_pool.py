@@ -15,6 +15,7 @@ from tidegate.clock import Clock
 from tidegate.core.grammar_desk import GrammarCounts, GrammarOrder
 from tidegate.engine_process.metered_compiler import MeteredCompiler
 from tidegate.grammar.compile_cache import CompileCache, CompileKey, CompileOutcome, Lookup, compile_key
+from tidegate.grammar.matcher import CompiledGrammar
 from tidegate.grammar.refusal import GrammarRefusal, RefusalKind
 from tidegate.inference.grammar_spec import GrammarSpec
 
@@ -53,7 +54,7 @@ class CompilePool:
         self._compiler = compiler
         self._vocabulary = vocabulary
         self._clock = clock
-        self._cache = CompileCache(limits.max_entries, limits.max_bytes)
+        self._cache = CompileCache[CompiledGrammar](limits.max_entries, limits.max_bytes)
         self._threads = ThreadPoolExecutor(limits.num_threads, thread_name_prefix="grammar")
         self._jobs: dict[CompileKey, _Job] = {}
         self._done: queue.SimpleQueue[_Done] = queue.SimpleQueue()

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -38,6 +38,18 @@ def compile_key(backend: str, vocabulary: str, spec: GrammarSpec) -> CompileKey:
 
 
 CompileOutcome = CompiledGrammar | GrammarRefusal
+
+
+class Weighed(Protocol):
+    """What may be kept of a grammar that compiled: the grammar itself, or the fact."""
+
+    @property
+    def num_bytes(self) -> int:
+        """About how much memory keeping this costs."""
+        ...
+
+
+Kept = TypeVar("Kept", bound=Weighed)
 
 
 class Lookup(Enum):
@@ -84,14 +96,14 @@ class CompileStatistics:
 
 
 @dataclass(slots=True)
-class _Entry:
-    outcome: CompileOutcome
+class _Entry(Generic[Kept]):
+    outcome: Kept | GrammarRefusal
     compile_s: float
     num_bytes: int
     num_hits: int = 0
 
 
-class CompileCache:
+class CompileCache(Generic[Kept]):
     """Keeps the outcomes used last, at most `max_entries` of them and `max_bytes` in all by their own account."""
 
     def __init__(self, max_entries: int, max_bytes: int) -> None:
@@ -100,7 +112,7 @@ class CompileCache:
             raise ValueError(f"a cache of compiled grammars needs room: {max_entries} entries, {max_bytes} bytes")
         self._max_entries = max_entries
         self._max_bytes = max_bytes
-        self._entries: OrderedDict[CompileKey, _Entry] = OrderedDict()
+        self._entries: OrderedDict[CompileKey, _Entry[Kept]] = OrderedDict()
         self._pending: set[CompileKey] = set()
         self._num_bytes = 0
         self._counts = CompileStatistics()
@@ -120,12 +132,12 @@ class CompileCache:
         self._counts = replace(self._counts, num_misses=self._counts.num_misses + 1)
         return Lookup.MISS
 
-    def outcome_of(self, key: CompileKey) -> CompileOutcome | None:
+    def outcome_of(self, key: CompileKey) -> Kept | GrammarRefusal | None:
         """Returns what is kept, or None. Counts nothing."""
         entry = self._entries.get(key)
         return None if entry is None else entry.outcome
 
-    def finish(self, key: CompileKey, outcome: CompileOutcome, compile_s: float) -> None:
+    def finish(self, key: CompileKey, outcome: Kept | GrammarRefusal, compile_s: float) -> None:
         """Takes the end of a compilation that took `compile_s` seconds; may forget others for it, or it at once."""
         self._pending.discard(key)
         counts = self._counts

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tidegate.clock import Clock
 from tidegate.errors import LimitFact, NoCapacity, ServeError
 from tidegate.grammar.compile_cache import CompileCache, CompileKey, Lookup, compile_key
-from tidegate.grammar.matcher import GrammarCompiler, GrammarMatcher
+from tidegate.grammar.matcher import GrammarCompiler
 from tidegate.grammar.refusal import GrammarRefusal, RefusalKind
 from tidegate.inference.grammar_spec import GrammarSpec
 from tidegate.observability.observer import GrammarChecked, Observer
@@ -48,16 +48,14 @@ class GrammarAccounts:
     num_overdue: int
 
 
-class ProvenGrammar:
+@dataclass(frozen=True, slots=True)
+class Proven:
     """What is kept here of a grammar that compiled: that it did. Its machines are made in the engine's half."""
 
-    num_bytes = 1024
-
-    def make_matcher(self) -> GrammarMatcher:
-        raise NotImplementedError("machines are made in the engine's half")
+    num_bytes: int = 1024
 
 
-_PROVEN = ProvenGrammar()
+_PROVEN = Proven()
 
 
 class _Flight:
@@ -71,7 +69,7 @@ class _Flight:
         self.job: Job | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.started_at: float | None = None
-        self.outcome: GrammarRefusal | ProvenGrammar | None = None
+        self.outcome: Proven | GrammarRefusal | None = None
         self.ended_at = 0.0
 
     def fail(self, error: ServeError) -> None:
@@ -95,7 +93,7 @@ class GrammarCheck:
         self._bounds = bounds
         self._clock = clock
         self._observer = observer
-        self._cache = CompileCache(bounds.cache_entries, bounds.cache_bytes)
+        self._cache = CompileCache[Proven](bounds.cache_entries, bounds.cache_bytes)
         self._threads = CompileThreads(bounds.num_threads)
         self._flights: dict[CompileKey, _Flight] = {}
         self._overdue: set[CompileKey] = set()

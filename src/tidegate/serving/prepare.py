@@ -122,8 +122,8 @@ class Preparation:
         )
 
     def fingerprint(self) -> str:
-        """Returns `system_fingerprint`: the served revision, marked as ours."""
-        return "tg_" + self.model.revision(self.info)
+        """Returns `system_fingerprint`: the served revision, as the header says it."""
+        return self.model.revision(self.info)
 
     def check_length(self, num_characters: int, param: str) -> None:
         """Refuses text that cannot fit whatever its tokens are, before any template or tokenizer sees it."""

@@ -1,15 +1,23 @@
 """Chat completions as a whole: the object, the messages that are read, the token limit."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from tidegate.conformance.ask import Ask
 from tidegate.conformance.capability import Capability
-from tidegate.conformance.case import Case, Profile, Severity, expect, expect_over
+from tidegate.conformance.case import Case, Profile, Severity, Turn, expect, expect_over
 from tidegate.conformance.catalog.bodies import QUESTION, chat_body
 from tidegate.conformance.catalog.openers import generated, streamed
 from tidegate.conformance.checks.identity import names_its_model, names_its_revision, was_created_now
 from tidegate.conformance.checks.same_answer import has_distinct, is_like_repeated
 from tidegate.conformance.checks.shape import chat_members, chat_nullable_members
 from tidegate.conformance.checks.stream_order import is_json_answer
-from tidegate.conformance.checks.usage import counts_growing_prompts, counts_same_prompt, is_cut_at
+from tidegate.conformance.checks.usage import (
+    counts_growing_prompts,
+    counts_same_prompt,
+    is_cut_at,
+    says_that_it_was_cut,
+)
 
 _CHAT = (Capability.CHAT,)
 _SYSTEM = {"role": "system", "content": "You answer with names of colours that begin with the letter b."}
@@ -23,7 +31,7 @@ _NEW_LIMIT = {name: part for name, part in chat_body(max_completion_tokens=4).it
 _LINES = ("Name three colours.", "Then name three fruits.")
 
 
-def _messages(*messages: dict[str, object]) -> dict[str, object]:
+def _messages(*messages: Mapping[str, Any]) -> dict[str, Any]:
     return chat_body(messages=list(messages))
 
 
@@ -97,11 +105,12 @@ CASES: tuple[Case, ...] = (
         severity=Severity.WRONG_DATA,
         needs=_CHAT,
         asks=(
-            Ask(name="alone", body=_messages(_USER)),
-            Ask(name="history", body=_messages(*_HISTORY, _USER)),
-            Ask(name="it", body=_messages(_SYSTEM, *_HISTORY, _USER)),
+            # A system message in each: templates may put one of their own where there is none.
+            Ask(name="alone", body=_messages(_SYSTEM, _USER)),
+            Ask(name="turn", body=_messages(_SYSTEM, *_HISTORY, _USER)),
+            Ask(name="it", body=_messages(_SYSTEM, *_HISTORY, *_HISTORY, _USER)),
         ),
-        expects=(*generated("alone", "history", "it"), expect(counts_growing_prompts, "alone", "history", "it")),
+        expects=(*generated("alone", "turn", "it"), expect(counts_growing_prompts, "alone", "turn", "it")),
     ),
     Case(
         id="chat.system_read",
@@ -179,6 +188,8 @@ CASES: tuple[Case, ...] = (
             expect(counts_same_prompt, "joined", "it"),
             expect(is_like_repeated, "joined", "again", "it"),
         ),
+        turn=Turn.ALONE,
+        tries=2,
     ),
     Case(
         id="chat.max_tokens",
@@ -189,6 +200,17 @@ CASES: tuple[Case, ...] = (
         needs=_CHAT,
         asks=(Ask(body=chat_body(max_tokens=4)),),
         expects=(*generated(), expect(is_cut_at, num_tokens=4)),
+        tries=2,
+    ),
+    Case(
+        id="chat.finish_length",
+        title="An answer that its token limit cuts says length",
+        why="A client takes half an answer for a whole one, and never asks for the rest.",
+        clauses=("openai:chat.finish_length",),
+        severity=Severity.WRONG_DATA,
+        needs=_CHAT,
+        asks=(Ask(body=chat_body(max_tokens=4)), Ask(name="longer", body=chat_body())),
+        expects=(*generated("it", "longer"), expect(says_that_it_was_cut, "it", "longer")),
         tries=2,
     ),
     Case(

@@ -1,7 +1,7 @@
 """Completions as a whole: the object, prompts in all their forms, echo, the token limit."""
 
 from tidegate.conformance.capability import Capability
-from tidegate.conformance.case import Case, Profile, Severity, expect
+from tidegate.conformance.case import Case, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import completion_body
 from tidegate.conformance.catalog.openers import completions_ask, generated, streamed
 from tidegate.conformance.checks.choices import has_indices
@@ -114,6 +114,8 @@ CASES: tuple[Case, ...] = (
             completions_ask(streamed(completion_body(_TEXT, max_tokens=4, echo=True)), wave=2, is_refusable=True),
         ),
         expects=(*generated("whole", "again", "it"), expect(is_like_repeated, "whole", "again", "it")),
+        turn=Turn.ALONE,
+        tries=2,
     ),
     Case(
         id="completions.echo_alone",

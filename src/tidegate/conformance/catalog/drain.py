@@ -10,8 +10,8 @@ from tidegate.conformance.checks.refusal import is_refused
 from tidegate.conformance.checks.status import has_status
 from tidegate.conformance.checks.whole_answer import is_whole_answer
 
-_SCRIPT = {"pieces": ["61"], "repeat": 60, "delays_s": [0.05]}
-_UNREADY = Until(has_status, within_s=1.0, every_s=0.05, args={"allowed": (503,)})
+_SCRIPT = {"pieces": ["61"], "repeat": 100, "delays_s": [0.05]}
+_UNREADY = Until(has_status, within_s=3.0, every_s=0.1, args={"allowed": (503,)})
 
 
 def _later(name: str, path: str, place: Place, *, until: Until | None = None) -> Ask:
@@ -35,7 +35,7 @@ CASES: tuple[Case, ...] = (
             _later("unready", "/readyz", Place.ADMIN, until=_UNREADY),
             _later("unwell", "/health", Place.ROOT, until=_UNREADY),
             _later("alive", "/healthz", Place.ADMIN),
-            Ask(name="new", wave=1, body=chat_body(max_tokens=4), delay_s=1.0),
+            Ask(name="new", wave=1, body=chat_body(max_tokens=4), delay_s=1.0, until=_UNREADY),
         ),
         expects=(
             expect(has_status, "ready", allowed=(200,)),

@@ -1,4 +1,4 @@
-"""What most cases of a generation begin with: asks that are whole or streamed, and the assertion that an answer came."""
+"""What most cases of a generation begin with: asks whole or streamed, and that an answer came."""
 
 from typing import Any
 

@@ -2,7 +2,7 @@
 
 from tidegate.conformance.ask import Ask
 from tidegate.conformance.capability import Capability
-from tidegate.conformance.case import Case, Profile, Severity, expect
+from tidegate.conformance.case import Case, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.catalog.openers import completions_ask, generated, pieces, streamed
 from tidegate.conformance.checks.same_answer import has_same_usage, is_like_repeated
@@ -222,6 +222,8 @@ CASES: tuple[Case, ...] = (
             Ask(body=_BODY, wave=2),
         ),
         expects=(*generated("whole", "again", "it"), expect(is_like_repeated, "whole", "again", "it")),
+        turn=Turn.ALONE,
+        tries=2,
     ),
     Case(
         id="stream.usage_as_whole",
@@ -267,5 +269,7 @@ CASES: tuple[Case, ...] = (
             completions_ask(streamed(completion_body(_TEXT)), wave=2),
         ),
         expects=(*generated("whole", "again", "it"), expect(is_like_repeated, "whole", "again", "it")),
+        turn=Turn.ALONE,
+        tries=2,
     ),
 )

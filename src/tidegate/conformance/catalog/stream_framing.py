@@ -2,7 +2,7 @@
 
 from tidegate.conformance.ask import Ask, Manner
 from tidegate.conformance.capability import Capability
-from tidegate.conformance.case import Case, Profile, Severity, expect
+from tidegate.conformance.case import Case, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.catalog.openers import completions_ask, generated, pieces, streamed
 from tidegate.conformance.checks.prompts import echoes
@@ -67,6 +67,8 @@ def _like_plain(case_id: str, title: str, why: str, manner: Manner) -> Case:
             Ask(body=_BODY, wave=2, manner=manner),
         ),
         expects=(*generated("plain", "again", "it"), expect(is_like_repeated, "plain", "again", "it")),
+        turn=Turn.ALONE,
+        tries=2,
     )
 
 

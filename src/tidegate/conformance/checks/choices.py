@@ -36,8 +36,8 @@ def are_same(exchange: Exchange) -> Iterator[Fault]:
 def chance_of(choice: Choice, temperature: float) -> float:
     """Returns a bound on the probability that sampling at `temperature` >= 1 gives this choice's tokens again.
 
-    From the entries of logprobs with at least one alternative: a token that is the most probable one is no more probable
-    at a higher temperature than at 1; another one is as improbable beside it as the two logprobs say. Raises CannotTell
+    From the entries of logprobs with at least one alternative: a token that is the most probable one is no more so at a
+    higher temperature than at 1; another one is as improbable beside it as the two logprobs say. Raises CannotTell
     without entries.
     """
     if not choice.logprobs:

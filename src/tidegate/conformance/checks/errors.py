@@ -19,7 +19,6 @@ INTERNALS = {
     "the address of an object": re.compile(r"\bat 0x[0-9a-fA-F]{6,}|\bobject at 0x"),
     "the source of a lambda or class": re.compile(r"<(?:class|function|bound method) [^>]+>"),
 }
-RETRYABLE = (408, 409, 429)
 
 
 def has_error_object(exchange: Exchange) -> Iterator[Fault]:
@@ -122,19 +121,6 @@ def forbids_retry(exchange: Exchange, *, must_say: bool) -> Iterator[Fault]:
         yield Fault(f"X-Should-Retry is {said!r} on a {exchange.status}, expected 'false'")
     if "retry-after" in exchange.headers:
         yield Fault(f"Retry-After on a {exchange.status}, which no repetition cures")
-
-
-def has_coherent_retry(exchange: Exchange) -> Iterator[Fault]:
-    """Where a repetition may help, the headers say so alike: `Retry-After` in whole seconds, 1 to 120, and no
-    `X-Should-Retry: false` beside it. Answers of other statuses pass.
-    """
-    if exchange.status not in (*RETRYABLE, 503):
-        return
-    after = exchange.headers.get("retry-after")
-    if after is not None and not (after.isascii() and after.isdigit() and 1 <= int(after) <= 120):
-        yield Fault(f"Retry-After is {after!r}, expected whole seconds from 1 to 120")
-    if after is not None and exchange.headers.get("x-should-retry") == "false":
-        yield Fault("Retry-After beside X-Should-Retry: false")
 
 
 def _is_success(exchange: Exchange) -> bool:

@@ -1,4 +1,4 @@
-"""Whether a generation came at all. Checks of what it says begin here, so that a refusal is told once and not ten times."""
+"""Whether a generation came at all. Checks of what it says begin here: a refusal is told once, not ten times."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -39,7 +39,7 @@ def numbers_prompts(exchange: Exchange) -> Iterator[Fault]:
 
 
 def reads_or_refuses(plain: Exchange, with_field: Exchange, *, field: str) -> Iterator[Fault]:
-    """Either the request is honestly refused, or what the field holds is read: the prompt has more tokens than without."""
+    """Either the request is honestly refused, or the field is read: the prompt has more tokens than without it."""
     if describe_refusal(with_field) is not None:
         return
     before, found = usage_of(plain)["prompt_tokens"], usage_of(with_field)["prompt_tokens"]

@@ -9,7 +9,7 @@ from tidegate.conformance.sse_reader import Deviation
 from tidegate.conformance.verdict import CannotTell, Fault
 
 MIN_DECODE_S = 0.3
-"""Less time than this between the first token and the last says nothing of buffering: clocks and other load weigh more."""
+"""Less time than this between the first token and the last says nothing of buffering: other load weighs more."""
 MIN_SPREAD = 0.25
 """Of the time that the tokens took, this much must lie between the first text and the last. An answer that is held back
 until its end has about none of it; one that flows has nearly all."""

@@ -23,6 +23,15 @@ def is_answered_or_closed(exchange: Exchange) -> Iterator[Fault]:
     yield from is_answered(exchange, besides=(501, 505))
 
 
+def is_turned_away(exchange: Exchange) -> Iterator[Fault]:
+    """A 4xx or 501, or the connection was closed at once: what cannot be framed is not served."""
+    if exchange.status is None and exchange.ending in (Ending.CUT, Ending.RESET):
+        return
+    if exchange.status is None or not (400 <= exchange.status < 500 or exchange.status == 501):
+        told = exchange.ending.value if exchange.status is None else f"status {exchange.status}"
+        yield Fault(f"{told}, expected a 400 or a closed connection")
+
+
 def is_like(first: Exchange, second: Exchange) -> Iterator[Fault]:
     """Both have the same status: what differs between the requests must not matter."""
     if first.status != second.status:

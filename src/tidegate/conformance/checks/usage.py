@@ -74,6 +74,15 @@ def is_cut_at(exchange: Exchange, *, num_tokens: int) -> Iterator[Fault]:
         raise CannotTell("the model ended by itself before it was cut")
 
 
+def says_that_it_was_cut(short: Exchange, longer: Exchange) -> Iterator[Fault]:
+    """Where the same request with a higher limit says more, the shorter answer was cut, and says `length`."""
+    cut, whole = answer_of(short).choice(), answer_of(longer).choice()
+    if not (whole.text.startswith(cut.text) and len(whole.text) > len(cut.text)):
+        raise CannotTell("the answer with the higher limit does not begin with the shorter one and go on")
+    if cut.finish_reason != "length":
+        yield Fault(f"finish_reason is {cut.finish_reason!r}; with a higher limit the answer goes on", ask=short.ask)
+
+
 def counts_at_most(exchange: Exchange, *, num_tokens: int) -> Iterator[Fault]:
     """No more than `num_tokens` tokens were generated."""
     found = usage_of(exchange)["completion_tokens"]

@@ -13,11 +13,11 @@ from harness.judged_case import (
     right_rows,
 )
 from harness.mutant import Base, Mutant
-from mutants import chat
+from mutants import tools, tools_offered, tools_streamed
 from tidegate.conformance.case import Case
 
-AREAS = ("chat",)
-MUTANTS = {**chat.MUTANTS}
+AREAS = ("tools",)
+MUTANTS = {**tools.MUTANTS, **tools_streamed.MUTANTS, **tools_offered.MUTANTS}
 BASES: dict[str, Base] = {}
 """Cases whose right server is not the scripted one."""
 

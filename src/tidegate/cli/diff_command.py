@@ -1,0 +1,187 @@
+"""`tidegate diff`: what changed between two servers, or between a recording and a server, as their callers see it."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tidegate.conformance.case import Case
+from tidegate.conformance.catalog import CASES
+from tidegate.conformance.diff.comparison import DEFAULT_TOLERANCE, Comparison
+from tidegate.conformance.diff.confirm import Subject, Terms, compare_subjects
+from tidegate.conformance.diff.declared import Change, ChangesError, read_changes
+from tidegate.conformance.diff.report_html import render_html
+from tidegate.conformance.diff.report_json import render_json
+from tidegate.conformance.diff.report_junit import render_junit
+from tidegate.conformance.diff.report_lines import write_lines
+from tidegate.conformance.diff.report_markdown import render_markdown
+from tidegate.conformance.probe import NoServerError
+from tidegate.conformance.run_report import RunReport
+from tidegate.conformance.runner import Runner
+from tidegate.conformance.target import Target, TargetError, read_base_url
+
+Command = Callable[..., Any]
+
+RENDERERS: dict[str, Callable[[Comparison], str]] = {
+    ".html": render_html,
+    ".json": render_json,
+    ".xml": render_junit,
+    ".md": render_markdown,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSubject:
+    """A server that is asked."""
+
+    target: Target
+    jobs: int
+
+    @property
+    def name(self) -> str:
+        return self.target.base_url
+
+    @property
+    def can_ask(self) -> bool:
+        return True
+
+    async def ask(self, cases: Sequence[Case]) -> RunReport:
+        """Runs the cases. Raises NoServerError."""
+        return await Runner(self.target, jobs=self.jobs).run(cases)
+
+
+@click.command()
+@click.argument("old")
+@click.argument("new")
+@click.option("--api-key", metavar="KEY", envvar="TIDEGATE_API_KEY", help="for both [TIDEGATE_API_KEY]")
+@click.option("--old-api-key", metavar="KEY", help="for OLD only")
+@click.option("--new-api-key", metavar="KEY", help="for NEW only")
+@click.option("--model", default="", metavar="NAME", help="for both; default: the first that each names")
+@click.option("--old-model", default="", metavar="NAME", help="for OLD only")
+@click.option("--new-model", default="", metavar="NAME", help="for NEW only")
+@click.option("--only", multiple=True, metavar="PATTERN", help="compare only cases whose id matches, like 'stream.*'")
+@click.option("--skip", multiple=True, metavar="PATTERN", help="leave out cases whose id matches")
+@click.option(
+    "--changes",
+    "changes_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="TOML with the changes that were meant: [[change]] case, aspect, where, old, new, contract, reason",
+)
+@click.option(
+    "--tolerance",
+    default=DEFAULT_TOLERANCE,
+    show_default=True,
+    type=click.FloatRange(min=0),
+    help="of log-probabilities, in nats",
+)
+@click.option(
+    "--rounds",
+    default=2,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="how often what regressed is asked again before it counts",
+)
+@click.option("--seed", default=0, show_default=True, help="of markers, the same for both")
+@click.option("--jobs", default=4, show_default=True, type=click.IntRange(min=1), help="cases that run at once")
+@click.option("--timeout", default=60.0, show_default=True, type=click.FloatRange(min=1), help="of a request, seconds")
+@click.option(
+    "--report",
+    "reports",
+    multiple=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="also write FILE.html, .json, .xml (JUnit) or .md; may be given again",
+)
+@click.option("--show-variation", is_flag=True, help="list allowed variations one by one")
+def diff(old: str, new: str, **options: Any) -> None:
+    """Say what changed for callers between OLD and NEW, each a server's address or a recording's folder.
+
+    Every case of the suite is asked of both, and what they answer is compared: verdicts, statuses, errors, headers,
+    members, the order of a stream's chunks, usage, finish reasons, text, tool calls and log-probabilities. A
+    difference is a regression, a change that --changes declares, an allowed variation, a compatible addition, or an
+    improvement.
+
+    \b
+    Exit status: 0 no regressions, 1 regressions, 2 could not compare.
+
+    \b
+    Examples
+      tidegate diff http://127.0.0.1:8000/v1 http://127.0.0.1:8001/v1
+      tidegate conform --base-url http://127.0.0.1:8000/v1 --record before     on Thursday
+      tidegate diff before http://127.0.0.1:8000/v1 --report diff.html         on Friday, after the upgrade
+    """
+    sys.exit(run_diff(old, new, options))
+
+
+def run_diff(old: str, new: str, options: dict[str, Any]) -> int:
+    """Compares and reports; returns the exit status."""
+    try:
+        _check_reports(options["reports"])
+        changes = _read_changes(options["changes_file"])
+        cases = _choose_cases(options["only"], options["skip"])
+        subjects = [_subject(name, side, options) for name, side in ((old, "old"), (new, "new"))]
+        terms = Terms(changes=changes, tolerance=options["tolerance"], rounds=options["rounds"])
+        comparison = asyncio.run(compare_subjects(subjects[0], subjects[1], cases, terms, _tell))
+        for path in options["reports"]:
+            path.write_text(RENDERERS[path.suffix.lower()](comparison), encoding="utf-8")
+    except (TargetError, NoServerError, ChangesError) as error:
+        print(f"tidegate diff: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"tidegate diff: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
+    for line in write_lines(comparison, shows_variation=options["show_variation"]):
+        print(line)
+    return int(comparison.has_regressions)
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _check_reports(paths: Sequence[Path]) -> None:
+    for path in paths:
+        if path.suffix.lower() not in RENDERERS:
+            raise TargetError(f"--report {path}: the file's name must end in {', '.join(RENDERERS)}")
+        if not path.absolute().parent.is_dir():
+            raise TargetError(f"--report {path}: there is no folder {path.absolute().parent}")
+
+
+def _read_changes(path: Path | None) -> list[Change]:
+    if path is None:
+        return []
+    try:
+        return read_changes(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise ChangesError(f"{path}: is not UTF-8") from None
+    except ChangesError as error:
+        raise ChangesError(f"{path}: {error}") from None
+
+
+def _choose_cases(only: Sequence[str], skip: Sequence[str]) -> list[Case]:
+    cases = [
+        case
+        for case in CASES
+        if (not only or any(fnmatchcase(case.id, pattern) for pattern in only))
+        and not any(fnmatchcase(case.id, pattern) for pattern in skip)
+    ]
+    if not cases:
+        raise TargetError("no case matches --only and --skip; `tidegate conform --list` names all")
+    return cases
+
+
+def _subject(name: str, side: str, options: dict[str, Any]) -> Subject:
+    target = Target(
+        base_url=read_base_url(name),
+        api_key=options[f"{side}_api_key"] or options["api_key"],
+        model=options[f"{side}_model"] or options["model"],
+        seed=options["seed"],
+        timeout_s=options["timeout"],
+    )
+    return LiveSubject(target, options["jobs"])
