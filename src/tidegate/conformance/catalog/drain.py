@@ -15,7 +15,7 @@ _UNREADY = Until(has_status, within_s=3.0, every_s=0.1, args={"allowed": (503,)}
 
 
 def _later(name: str, path: str, place: Place, *, until: Until | None = None) -> Ask:
-    return Ask(name=name, method="GET", path=path, place=place, delay_s=1.0, until=until)
+    return Ask(name=name, wave=1, method="GET", path=path, place=place, delay_s=1.0, until=until)
 
 
 CASES: tuple[Case, ...] = (
