@@ -12,6 +12,8 @@ from tidegate.conformance.http_response import ResponseReader
 from tidegate.conformance.sse_reader import SseReader
 
 PATIENCE_S = 60.0
+SEND_BUFFER_BYTES = 64 * 1024
+"""So that a client that does not read is noticed, as it is on a network."""
 MAX_BODY_BYTES = 32 << 20
 _LAST_CHUNK = re.compile(rb"(?:\A|\n)0[^\r\n]*\r\n(?:[^\r\n]+\r\n)*\r\n\Z")
 _FRAMING = ("content-length", "transfer-encoding", "connection")
@@ -53,6 +55,7 @@ class BrokenServer:
 
     def _serve(self, client: socket.socket) -> None:
         client.settimeout(PATIENCE_S)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         with client, contextlib.suppress(OSError):
             heard = _read_request(client)
             if heard is None:
@@ -113,14 +116,14 @@ class _Relay:
         while True:
             watched = [self._server] if self._client_is_gone else [self._server, self._client]
             ready, _, _ = select.select(watched, [], [], 0.5)
+            if self._closing.is_set():
+                return None
             if self._client in ready:
                 self._client_is_gone = not _peek(self._client)
                 if self._client_is_gone and not self._mutant.goes_on_alone:
                     return None
             if self._server in ready:
                 return self._server.recv(65536)
-            if self._closing.is_set():
-                return None
 
     def _pass_on(self) -> None:
         if self._reader.status is None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +30,16 @@ NOT_SERVED = frozenset({Capability.EMBEDDINGS})
 SCRIPTED_ONLY = frozenset({Capability.SCRIPT})
 
 
+ADMIN_TOKEN = "0123456789abcdef0123456789abcdef"
+
+
+def _write_admin_token(folder: str) -> str:
+    path = Path(folder) / "admin-token"
+    path.write_text(ADMIN_TOKEN)
+    path.chmod(0o600)
+    return str(path)
+
+
 @dataclass(frozen=True, slots=True)
 class RightServer:
     """A server of ours and how it is asked."""
@@ -36,6 +47,7 @@ class RightServer:
     target: Target
     probed: Probed
     port: int
+    admin_port: int
 
 
 class RightServers:
@@ -67,7 +79,8 @@ class RightServers:
         engine = "simulated" if base == "simulated" else "scripted"
         state_dir = lend_state_folder(self)
         key = add_key(state_dir, "judge") if base == "keyed" else None
-        server = self._stack.enter_context(ServerProcess(engine, server__state_dir=state_dir))
+        settings = {"auth__admin_token_file": _write_admin_token(state_dir)} if key else {}
+        server = self._stack.enter_context(ServerProcess(engine, server__state_dir=state_dir, **settings))
         absent = NOT_SERVED | (frozenset() if engine == "scripted" else SCRIPTED_ONLY)
         absent |= frozenset() if key else frozenset({Capability.AUTH})
         probed = Probed(engine, frozenset(Capability) - absent, {}, engine == "scripted", True)
@@ -76,10 +89,11 @@ class RightServers:
             api_key=key,
             model=engine,
             admin_url=f"http://127.0.0.1:{server.admin_port}",
+            admin_token=ADMIN_TOKEN if key else None,
             may_drain=True,
             timeout_s=20.0,
         )
-        return RightServer(target, probed, server.port)
+        return RightServer(target, probed, server.port, server.admin_port)
 
     def _start_embeddings(self) -> RightServer:
         port = self._stack.enter_context(EmbeddingsServer()).port
@@ -89,8 +103,12 @@ class RightServers:
 
 @contextmanager
 def mutated(right: RightServer, mutant: Mutant) -> Iterator[RightServer]:
-    """The same server behind a mutant."""
-    with BrokenServer(right.port, mutant) as broken:
+    """The same server, one of its listeners behind a mutant."""
+    port = right.admin_port if mutant.is_admin else right.port
+    with BrokenServer(port, mutant) as broken:
+        if mutant.is_admin:
+            yield replace(right, target=replace(right.target, admin_url=f"http://127.0.0.1:{broken.port}"))
+            return
         target = replace(right.target, base_url=f"http://127.0.0.1:{broken.port}/v1")
         yield replace(right, target=target, port=broken.port)
 

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 Headers = list[tuple[str, str]]
 Base = Literal["scripted", "simulated", "keyed", "embeddings"]
-"""Engine of the right server behind a mutant; `keyed` is scripted, and every route needs a key; `embeddings` is a small
-server of the tests.
+"""Engine of the right server behind a mutant; `keyed` is scripted, every route needs a key, and the admin listener its
+credential; `embeddings` is a small server of the tests.
 """
 
 
@@ -60,11 +60,13 @@ class Said:
 
 
 class Mutant:
-    """Breaks nothing. `base`: the engine of the right server behind it. `holds_stream`: events are sent together, at
-    the end. `goes_on_alone`: a client that leaves is not noticed: the server behind goes on until its end.
+    """Breaks nothing. `base`: the engine of the right server behind it. `is_admin`: it stands before the admin
+    listener, not the public one. `holds_stream`: events are sent together, at the end. `goes_on_alone`: a client that
+    leaves is not noticed: the server behind goes on until its end.
     """
 
     base: Base = "scripted"
+    is_admin: bool = False
     says: str
     holds_stream: bool = False
     goes_on_alone: bool = False

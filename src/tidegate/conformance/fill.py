@@ -60,6 +60,7 @@ class Filling:
             names = {
                 "model": self.target.model,
                 "marker": self.marker,
+                "marker_hex": self.marker.encode().hex(),
                 "copy": str(self.copy),
             }
             for name, text in names.items():

@@ -2,18 +2,22 @@
 
 from tidegate.conformance.case import Case
 from tidegate.conformance.catalog import (
+    admin,
     auth,
     cancellation,
     chat,
     choices,
     completions,
+    contract,
     deadlines,
+    drain,
     embeddings,
     error_codes,
     errors,
     headers,
     hostile,
     idempotency,
+    isolation,
     limits,
     logprobs,
     models,
@@ -80,5 +84,9 @@ CASES: tuple[Case, ...] = (
     *cancellation.CASES,
     *slow.CASES,
     *overload.CASES,
+    *isolation.CASES,
+    *admin.CASES,
+    *contract.CASES,
+    *drain.CASES,
     *tokens.CASES,
 )

@@ -176,7 +176,7 @@ PHASES: tuple[Case, ...] = (
     ),
 )
 
-_BUSY = {"pieces": ["31"], "repeat": 4, "prefill_delay_s": 1.0}
+_BUSY = {"pieces": ["31"], "repeat": 4, "prefill_delay_s": 0.6}
 
 
 def _timed(what: str, title: str, body: dict[str, Any], manner: Manner) -> Case:

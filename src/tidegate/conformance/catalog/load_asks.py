@@ -10,6 +10,8 @@ from tidegate.conformance.checks.whole_answer import is_whole_answer
 LONG_QUESTION = "Count from 1 to 500, one number on each line, without any other words."
 LONG_SCRIPT = {"pieces": ["31"], "repeat": 400, "delays_s": [0.05]}
 """Twenty seconds of digits."""
+SPARE_S = 2.0
+"""So much longer, besides a tenfold time, a request beside others may take before it counts as held up."""
 REST_S = 10.0
 BACK_S = 8.0
 """How long a server may take to notice that a client has gone: peers look every second or two."""

@@ -6,7 +6,7 @@ from tidegate.conformance.ask import Ask, Place
 from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Expect, Profile, Severity, Turn, expect, expect_over
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
-from tidegate.conformance.catalog.load_asks import back_ask, calm_ask, probe_ask, rest_ask
+from tidegate.conformance.catalog.load_asks import SPARE_S, back_ask, calm_ask, probe_ask, rest_ask
 from tidegate.conformance.checks.load import is_back_to, is_not_held_up
 from tidegate.conformance.checks.refusal import is_bad_request
 from tidegate.conformance.checks.status import has_status
@@ -89,7 +89,7 @@ AFTERWARDS: tuple[Case, ...] = (
         "normal_afterwards",
         "After a burst a request is answered as before it",
         (probe_ask("quiet", 0), _burst("many", 32, _STREAM, wave=1), calm_ask(2), probe_ask("after", 3)),
-        (expect(is_whole_answer, "after"), expect(is_not_held_up, "quiet", "after")),
+        (expect(is_whole_answer, "after"), expect(is_not_held_up, "quiet", "after", spare_s=SPARE_S)),
         why="One burst leaves the server slow until it is restarted.",
     ),
     _case(
@@ -109,7 +109,7 @@ AFTERWARDS: tuple[Case, ...] = (
             Ask(name="long", wave=1, copies=2, body=chat_body(_LONG_PROMPT + "{marker}", max_tokens=4)),
             probe_ask("short", 1, delay_s=0.1),
         ),
-        (expect(is_answered_or_refused, "long"), expect(is_not_held_up, "quiet", "short")),
+        (expect(is_answered_or_refused, "long"), expect(is_not_held_up, "quiet", "short", spare_s=SPARE_S)),
         clauses=("openai:http.concurrency",),
         why="One long prompt stops the service for all.",
         tries=2,

@@ -6,7 +6,7 @@ from tidegate.conformance.ask import Ask, Manner
 from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import chat_body
-from tidegate.conformance.catalog.load_asks import back_ask, long_body, probe_ask, rest_ask
+from tidegate.conformance.catalog.load_asks import SPARE_S, back_ask, long_body, probe_ask, rest_ask
 from tidegate.conformance.checks.load import is_back_to, is_not_held_up
 from tidegate.conformance.checks.same_content import has_exact_text, is_same_to_slow_reader
 from tidegate.conformance.checks.status import has_status
@@ -83,7 +83,7 @@ WRITERS: tuple[Case, ...] = (
     _writer(
         "sent_by_bytes",
         "A request that comes byte by byte is answered",
-        Manner(send_bytes=1),
+        Manner(send_bytes=1, send_pause_s=0.001),
     ),
     _writer(
         "sent_slowly",
@@ -92,7 +92,7 @@ WRITERS: tuple[Case, ...] = (
     ),
 )
 
-_STUCK = Manner(receive_buffer_bytes=2048, pause_after_events=1, pause_s=4.0)
+_STUCK = Manner(receive_buffer_bytes=2048, pause_after_events=1, pause_s=30.0, timeout_s=5.0)
 
 
 def _beside(what: str, title: str, copies: int, **fields: Any) -> Case:
@@ -105,8 +105,11 @@ def _beside(what: str, title: str, copies: int, **fields: Any) -> Case:
         manner=_STUCK,
     )
     settings: dict[str, Any] = {
-        "asks": (probe_ask("quiet", 0), stuck, probe_ask("beside", 1, delay_s=1.0), probe_ask("later", 1, delay_s=2.0)),
-        "expects": (expect(is_not_held_up, "quiet", "beside"), expect(is_not_held_up, "quiet", "later")),
+        "asks": (probe_ask("quiet", 0), stuck, probe_ask("beside", 1, delay_s=0.6), probe_ask("later", 1, delay_s=1.2)),
+        "expects": (
+            expect(is_not_held_up, "quiet", "beside", spare_s=SPARE_S),
+            expect(is_not_held_up, "quiet", "later", spare_s=SPARE_S),
+        ),
     }
     return Case(
         id=f"slow.{what}",

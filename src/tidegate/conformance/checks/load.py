@@ -16,8 +16,6 @@ IS_FREE_SHARE = 0.5
 IS_TAKEN_SHARE = 0.8
 """From here on it counts as still there."""
 STANDSTILL_RATIO = 10.0
-STANDSTILL_S = 3.0
-"""A request beside a client that does not read may take ten times as long and three seconds more: less is load."""
 
 
 def load_of(exchange: Exchange) -> Load:
@@ -89,11 +87,11 @@ def has_quickened(
         raise CannotTell(f"between free and taken: {quiet:.2f} s alone, {loaded:.2f} s beside, {after:.2f} s after")
 
 
-def is_not_held_up(quiet: Exchange, beside: Exchange) -> Iterator[Fault]:
-    """A request beside a client that reads slowly is served; ten times slower and three seconds more is standstill."""
+def is_not_held_up(quiet: Exchange, beside: Exchange, *, spare_s: float) -> Iterator[Fault]:
+    """A request beside others is served: ten times slower and `spare_s` more is standstill."""
     if beside.status is None:
-        yield Fault(f"no answer beside the slow client: {beside.ending.value} {beside.detail}", ask=beside.ask)
+        yield Fault(f"no answer beside the others: {beside.ending.value} {beside.detail}", ask=beside.ask)
         return
     alone, now = _took_s(quiet), _took_s(beside)
-    if now > alone * STANDSTILL_RATIO + STANDSTILL_S:
-        yield Fault(f"{now:.2f} s beside the slow client, {alone:.2f} s without", ask=beside.ask)
+    if now > alone * STANDSTILL_RATIO + spare_s:
+        yield Fault(f"{now:.2f} s beside the others, {alone:.2f} s alone", ask=beside.ask)

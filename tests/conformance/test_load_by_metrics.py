@@ -1,0 +1,76 @@
+"""What servers say of their load is read in their own formats, and a verdict on it is only what it proves."""
+
+import pytest
+
+from harness.exchanges import exchanged, http
+from tidegate.conformance.checks.load import has_quickened, is_back_to
+from tidegate.conformance.exchange import Exchange
+from tidegate.conformance.metric_formats import read_load, read_samples
+from tidegate.conformance.verdict import CannotTell
+
+PAGES = {
+    "Tidegate": 'tidegate_requests_running 2\ntidegate_kv_blocks{state="used"} 7\ntidegate_kv_blocks{state="free"} 9\n',
+    "vLLM": 'vllm:num_requests_running{engine="0",model_name="m"} 1.0\nvllm:num_requests_running{engine="1"} 1.0\n',
+    "SGLang": 'sglang:num_running_reqs{model_name="a \\" b"} 2.0\nsglang:num_queue_reqs{model_name="m"} 3.0\n',
+    "llama-server": "llamacpp:requests_processing 2\nllamacpp:requests_deferred 0\n",
+}
+
+
+@pytest.mark.parametrize("server", PAGES)
+def test_running_requests_are_read_in_each_format(server: str) -> None:
+    load = read_load(f"# HELP x y\n# TYPE x gauge\n{PAGES[server]}")
+    assert load is not None
+    assert (load.server, load.running) == (server, 2)
+
+
+def test_other_pages_have_no_load() -> None:
+    assert read_load("<html>no metrics</html>") is None
+    assert read_load("go_goroutines 7\nx{a=") is None
+    assert read_samples("x NaNa\ny 1 1700000000\n")[0].name == "y"
+
+
+def test_only_used_blocks_are_counted_as_used() -> None:
+    load = read_load(PAGES["Tidegate"])
+    assert load is not None
+    assert load.used == 7
+
+
+def _page(text: str) -> Exchange:
+    return exchanged(http(200, text.encode(), "text/plain"), method="GET")
+
+
+def _took(seconds: float) -> Exchange:
+    return exchanged(http(200, b"{}"), duration_s=seconds)
+
+
+def test_more_running_than_before_is_a_fault_except_where_gauges_may_be_stale() -> None:
+    faults = list(is_back_to(_page("vllm:num_requests_running 0\n"), _page("vllm:num_requests_running 3\n")))
+    assert "3 running requests, 0 before" in faults[0].says
+    with pytest.raises(CannotTell, match="SGLang"):
+        list(is_back_to(_page("sglang:num_running_reqs 0\n"), _page("sglang:num_running_reqs 3\n")))
+
+
+def test_memory_counts_only_where_it_is_promised() -> None:
+    before, after = (_page(f'tidegate_requests_running 0\ntidegate_kv_blocks{{state="used"}} {n}\n') for n in (0, 5))
+    assert list(is_back_to(before, after)) == []
+    assert len(list(is_back_to(before, after, with_memory=True))) == 1
+
+
+@pytest.mark.parametrize(
+    ("alone", "beside", "after", "outcome"),
+    [
+        (0.1, 1.0, (0.1, 0.12, 3.0), "free"),
+        (0.1, 1.0, (1.0, 0.95, 0.1), "taken"),
+        (0.1, 1.0, (0.7, 0.7, 0.7), "between free and taken"),
+        (0.1, 0.15, (0.15, 0.15, 0.15), "does not show"),
+    ],
+)
+def test_time_tells_of_load_only_where_it_is_plain(
+    alone: float, beside: float, after: tuple[float, float, float], outcome: str
+) -> None:
+    exchanges = [_took(seconds) for seconds in (alone, beside, *after)]
+    if outcome in ("free", "taken"):
+        assert bool(list(has_quickened(*exchanges))) == (outcome == "taken")
+    else:
+        with pytest.raises(CannotTell, match=outcome):
+            list(has_quickened(*exchanges))
