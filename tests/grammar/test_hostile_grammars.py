@@ -225,8 +225,9 @@ def test_a_grammar_that_reads_a_text_in_ever_more_ways_ends_in_an_error_and_not_
     compiled = COMPILER.compile(LarkSpec(grammar))
     assert not isinstance(compiled, GrammarRefusal)
     machine = compiled.make_matcher()
-    for _ in range(2000):
-        COMPILER.fill([MaskRow(machine, 0)])
+    for number in range(2000):
+        if number % 25 == 24:  # each of these masks takes tens of milliseconds
+            COMPILER.fill([MaskRow(machine, 0)])
         if not machine.accept([ord("a")]):
             break
     assert not machine.accept([ord("a")])

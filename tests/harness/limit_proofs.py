@@ -29,6 +29,10 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
         "cases_that_multiply_beyond_the_bound_are_refused": ("grammar/schema_cases.py MAX_CASES",),
         "groups_nested_beyond_the_bound_are_refused": ("grammar/regex_tree.py MAX_REGEX_DEPTH",),
     },
+    "grammar/test_counted_lengths.py": {
+        "too_many_lengths_beside_each_other_are_refused": ("grammar/counted_lengths.py MAX_COUNTED_LENGTHS",),
+        "the_bound_is_the_sum_and_each_length_counts_so_far_only": ("grammar/counted_lengths.py MOST_FOLLOWED",),
+    },
     "grammar/test_hostile_grammars.py": {
         "a_pattern_that_takes_too_much_work_for_one_mask_ends_in_an_error": ("grammar/llguidance_limits.py STEP_FUEL",),
         "deep_schemas_are_refused_by_their_limit": (

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tidegate.errors import LimitFact
+from tidegate.grammar.counted_lengths import pattern_lengths, require_countable
 from tidegate.grammar.embedded_lark import check_embedded, escaped_sentence
 from tidegate.grammar.json_text import MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, read_schema
 from tidegate.grammar.lark_text import (
@@ -24,6 +25,7 @@ from tidegate.grammar.lark_text import (
     without,
 )
 from tidegate.grammar.literal_members import LiteralMembers, bare_key, member_chain
+from tidegate.grammar.lowered_bounds import check_beside
 from tidegate.grammar.lowering import lower_schema
 from tidegate.grammar.negation import NATIVE_PATTERN
 from tidegate.grammar.notation_schema import Member, NotationSchema
@@ -113,6 +115,7 @@ class _Writer:
 
     def _pattern(self, part: PatternPart) -> str:
         self._count(len(part.pattern))
+        require_countable(pattern_lengths(part.pattern))
         return self._text.terminal(regex(part.pattern))
 
     def _lark(self, part: LarkPart) -> str:
@@ -127,7 +130,11 @@ class _Writer:
     def _alternatives(self, part: AlternativesPart) -> str:
         if not part.options:
             raise invalid("alternatives of a grammar are not empty")
-        return self._text.rule(" | ".join(self._part(option) for option in part.options))
+        written = [self._part(option) for option in part.options]
+        for values in _alike(part.options):
+            with _at(self._text, values[-1].place):
+                check_beside(lower_schema(read_schema(value.schema)) for value in values)
+        return self._text.rule(" | ".join(written))
 
     def _repeat(self, part: RepeatPart) -> str:
         least, most = part.least, part.most
@@ -234,6 +241,18 @@ class _Writer:
         StringPart: _string,
         RulePart: _rule,
     }
+
+
+def _alike(options: tuple[GrammarPart, ...]) -> list[list[JsonPart]]:
+    """Returns the JSON values that begin behind the same text, so that they are read at one place."""
+    found: dict[str, list[JsonPart]] = {}
+    for option in options:
+        match option:
+            case SeriesPart(parts=(TextPart(text=text), JsonPart() as value, *_)):
+                found.setdefault(text, []).append(value)
+            case (JsonPart() as value) | SeriesPart(parts=(JsonPart() as value, *_)):
+                found.setdefault("", []).append(value)
+    return [values for values in found.values() if len(values) > 1]
 
 
 def _begun(lexeme: str, no_start: str) -> str:

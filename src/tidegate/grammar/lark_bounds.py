@@ -3,6 +3,7 @@
 import re
 
 from tidegate.errors import LimitFact
+from tidegate.grammar.counted_lengths import pattern_lengths, require_countable
 from tidegate.grammar.json_text import MAX_SCHEMA_BYTES
 from tidegate.grammar.refusal import too_complex
 
@@ -16,6 +17,7 @@ MAX_LARK_DEPTH = 64
 
 _DEFINITION = re.compile(r"^[ \t]*[?!]?[A-Za-z_][A-Za-z0-9_]*[^\n:|\"/]*:", re.MULTILINE)
 _QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/(?:[^/\\\n]|\\.)+/')
+_REGEX = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/((?:[^/\\\n]|\\.)+)/')
 _REFERENCE = re.compile(r'"\$ref"|\$ref')
 
 
@@ -26,6 +28,7 @@ def check_lark(text: str) -> None:
     rules = len(_DEFINITION.findall(text)) + 3 * len(_REFERENCE.findall(text))
     if rules > MAX_LARK_RULES:
         raise too_complex("the grammar has too many rules", LimitFact("grammar_rules", MAX_LARK_RULES, rules))
+    require_countable(sum(pattern_lengths(found[1]) for found in _REGEX.finditer(text) if found[1]))
     depth = deepest = 0
     for character in _QUOTED.sub("", text):
         if character in "([{":

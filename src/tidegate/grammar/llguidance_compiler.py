@@ -13,6 +13,7 @@ import numpy as np
 
 from tidegate.errors import LimitFact
 from tidegate.grammar.composite_grammar import composite_grammar
+from tidegate.grammar.counted_lengths import pattern_lengths, require_countable
 from tidegate.grammar.json_text import MAX_SCHEMA_BYTES, read_schema
 from tidegate.grammar.lark_bounds import check_lark
 from tidegate.grammar.lark_text import WrittenGrammar, json_rule, literal, regex
@@ -151,6 +152,7 @@ def _plain_source(spec: JsonSchemaSpec | JsonObjectSpec | RegexSpec | ChoiceSpec
             return f"start: {json_rule({'type': 'object'})}"
         case RegexSpec(pattern):
             _check_size(pattern)
+            require_countable(pattern_lengths(pattern))
             return f"start: {regex(pattern)}"
         case ChoiceSpec(choices):
             return _choice_rule(choices)

@@ -5,11 +5,13 @@ rule to rule, so the bound is over whole paths: the longest that could be walked
 that refer to each other in circles count together. Its machines for multiples have a state for each remainder.
 """
 
+from collections.abc import Iterable
 from fractions import Fraction
 from math import gcd, lcm
 from typing import Any
 
 from tidegate.errors import LimitFact
+from tidegate.grammar.counted_lengths import count_lengths, require_countable
 from tidegate.grammar.refusal import Refused, too_complex
 
 MAX_RULE_DEPTH = 500
@@ -26,26 +28,43 @@ MAX_MULTIPLE = 100_000
 
 def check_bounds(lowered: dict[str, Any]) -> None:
     """Raises Refused with the limit that is exceeded."""
-    definitions: dict[str, Any] = lowered.get("$defs", {})
-    root = {key: value for key, value in lowered.items() if key != "$defs"}
-    _check_depth({"": root, **definitions})
+    root, definitions = _rules(lowered)
+    circles = _check_depth({"": root, **definitions})
     _Widths(definitions).check([root, *definitions.values()])
     _Multiples(definitions).check([root, *definitions.values()])
+    require_countable(count_lengths(root, definitions, circles))
 
 
-def _check_depth(rules: dict[str, Any]) -> None:
+def check_beside(schemas: Iterable[dict[str, Any]]) -> None:
+    """Raises Refused where lowered schemas that are read at one place count too much together."""
+    total = 0
+    for lowered in schemas:
+        root, definitions = _rules(lowered)
+        edges = {name: _levels(rule)[1] for name, rule in definitions.items()}
+        total += count_lengths(root, definitions, _components(edges))
+    require_countable(total)
+
+
+def _rules(lowered: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    return {key: value for key, value in lowered.items() if key != "$defs"}, lowered.get("$defs", {})
+
+
+def _check_depth(rules: dict[str, Any]) -> list[frozenset[str]]:
+    """Returns the circles of rules, those that are referred to first."""
     weights: dict[str, int] = {}
     edges: dict[str, list[str]] = {}
     for name, rule in rules.items():
         weights[name], edges[name] = _levels(rule)
     deepest: dict[str, int] = {}
-    for members in _components(edges):
+    circles = _components(edges)
+    for members in circles:
         behind = [deepest[after] for name in members for after in edges[name] if after not in members]
         depth = sum(weights[name] for name in members) + max(behind, default=0)
         deepest.update(dict.fromkeys(members, depth))
         if depth > MAX_RULE_DEPTH:
             limit = LimitFact("schema_rule_depth", MAX_RULE_DEPTH, depth)
             raise too_complex("references lead too deep", limit, "")
+    return circles
 
 
 def _levels(rule: Any) -> tuple[int, list[str]]:

@@ -14,6 +14,7 @@ from tidegate.contract.bounds import Limits
 from tidegate.contract.error_table import ERROR_TABLE
 from tidegate.contract.json_size import MAX_ELEMENTS, MAX_MEMBERS
 from tidegate.contract.self_description import DescribedLimit, LimitScope, LimitUnit
+from tidegate.grammar.counted_lengths import MAX_COUNTED_LENGTHS
 from tidegate.grammar.json_text import MAX_SCHEMA_NODES
 from tidegate.grammar.lark_bounds import MAX_LARK_DEPTH, MAX_LARK_RULES
 from tidegate.grammar.lowered_bounds import MAX_MULTIPLE, MAX_PROPERTIES, MAX_RULE_DEPTH
@@ -117,6 +118,7 @@ PUBLISHED_LIMITS: dict[str, PublishedLimit] = {
     "schema_rule_depth": _of_grammars(_fixed(MAX_RULE_DEPTH), "depth"),
     "schema_properties": _of_grammars(_fixed(MAX_PROPERTIES), "count"),
     "schema_multiple": _of_grammars(_fixed(MAX_MULTIPLE), "count"),
+    "schema_lengths": _of_grammars(_fixed(MAX_COUNTED_LENGTHS), "count"),
     "schema_count": _of_grammars(_fixed(MAX_COUNTED), "count", only_of="xgrammar"),
     "grammar_rules": _of_grammars(_fixed(MAX_LARK_RULES), "count", only_of="llguidance"),
     "grammar_depth": _of_grammars(_fixed(MAX_LARK_DEPTH), "depth", only_of="llguidance"),
