@@ -13,7 +13,7 @@ from tidegate.backends.llama_cpp.options import LlamaCppOptions
 from tidegate.core.budget import StepLimits
 from tidegate.core.grammar_rows import GrammarRows, GrammarShape
 from tidegate.core.sampler.chain import SamplerChain
-from tidegate.grammar.llguidance_compiler import make_compiler
+from tidegate.grammar.llguidance.llguidance_compiler import make_compiler
 from tidegate.grammar.matcher import GrammarCompiler
 from tidegate.inference.grammar_spec import GrammarRule, JsonSchemaSpec, RegexSpec
 from tidegate.inference.request import InferenceRequest

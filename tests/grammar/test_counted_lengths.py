@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from harness.schema_judge import byte_compiler
-from tidegate.grammar.counted_lengths import MAX_COUNTED_LENGTHS, MOST_FOLLOWED, pattern_lengths
 from tidegate.grammar.refusal import GrammarRefusal, RefusalKind
+from tidegate.grammar.schema.counted_lengths import MAX_COUNTED_LENGTHS, MOST_FOLLOWED, pattern_lengths
 from tidegate.inference.grammar_spec import (
     GrammarSpec,
     JsonSchemaSpec,
