@@ -36,14 +36,16 @@ def test_prompts_are_told_apart(prompt: Any, expected: list[Any]) -> None:
 BAD: list[tuple[Any, str]] = [
     ("", "prompt"),
     ([], "prompt"),
-    ([""], "prompt"),
-    ([[]], "prompt"),
+    ([""], "prompt[0]"),
+    ([[]], "prompt[0]"),
     (["a", ""], "prompt[1]"),
     ([[1], []], "prompt[1]"),
-    ([-1], "prompt"),
-    ([300], "prompt"),
-    ([5, 2**80], "prompt"),
-    ([[1], [300]], "prompt[1]"),
+    ([-1], "prompt[0]"),
+    ([300], "prompt[0]"),
+    ([5, 2**80], "prompt[1]"),
+    ([2**80, -1], "prompt[0]"),
+    ([[1, 300]], "prompt[0][1]"),
+    ([[1], [5, 5, 300]], "prompt[1][2]"),
     ([1, "a"], "prompt[0]"),
     (["a", 1], "prompt[1]"),
     ([[1], 1], "prompt[1]"),
@@ -117,4 +119,4 @@ def test_tokens_to_detokenize_are_in_the_vocabulary() -> None:
     check_detokenize([0, 299], 300)
     with pytest.raises(InvalidValue) as raised:
         check_detokenize([0, 300], 300)
-    assert raised.value.param == "tokens"
+    assert raised.value.param == "tokens[1]"

@@ -85,7 +85,7 @@ OUTSIDE = [
     ({"logit_bias": {"1e2": 1}}, "logit_bias"),
     ({"logit_bias": {"9" * 10_000: 1}}, "logit_bias"),
     ({"allowed_token_ids": []}, "allowed_token_ids"),
-    ({"allowed_token_ids": [0, 300]}, "allowed_token_ids"),
+    ({"allowed_token_ids": [0, 300]}, "allowed_token_ids[1]"),
     ({"bad_words": [""]}, "bad_words"),
     ({"bad_words": ["a"] * 1025}, "bad_words"),
 ]
@@ -114,7 +114,7 @@ def test_stop_rules_are_carried_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("members", "param"), [({"min_tokens": 4}, "min_tokens"), ({"stop_token_ids": [300]}, "stop_token_ids")]
+    ("members", "param"), [({"min_tokens": 4}, "min_tokens"), ({"stop_token_ids": [300]}, "stop_token_ids[0]")]
 )
 def test_stop_rules_that_cannot_hold_are_refused(members: dict[str, Any], param: str) -> None:
     with pytest.raises(InvalidValue) as raised:

@@ -19,15 +19,16 @@ MAX_TOKENIZE_CHARACTERS = 4 * 1024 * 1024
 def prompts_of(request: CompletionRequest, *, vocab_size: int) -> list[Prompt]:
     """Returns the prompts in order: a list of numbers is one prompt. None is empty, every id is in the vocabulary.
 
-    Raises InvalidValue with `param` `prompt`, or `prompt[i]` for the first wrong entry of a list.
+    Raises InvalidValue with `param` `prompt`, `prompt[i]` for the first wrong entry of a list, or `prompt[i][j]`.
     """
     prompt = request.prompt
+    is_list = False
     if isinstance(prompt, str):
         prompts: list[Prompt] = [prompt]
     elif set(map(type, prompt)) == {int}:
         prompts = [[entry for entry in prompt if isinstance(entry, int)]]
     else:
-        prompts = []
+        prompts, is_list = [], True
         for index, entry in enumerate(prompt):
             if isinstance(entry, int):
                 param = f"prompt[{index}]"
@@ -36,7 +37,7 @@ def prompts_of(request: CompletionRequest, *, vocab_size: int) -> list[Prompt]:
     if not prompts:
         raise InvalidValue("prompt: must have at least 1 entry", param="prompt")
     for index, entry in enumerate(prompts):
-        param = "prompt" if len(prompts) == 1 else f"prompt[{index}]"
+        param = f"prompt[{index}]" if is_list else "prompt"
         if not entry:
             raise InvalidValue(f"{param}: an empty prompt gives the model nothing to read", param=param)
         if not isinstance(entry, str):

@@ -88,12 +88,11 @@ def _outside(param: str, token_id: int, vocab_size: int) -> InvalidValue:
 
 
 def check_token_ids(param: str, token_ids: Sequence[int], vocab_size: int) -> None:
-    """Raises InvalidValue when one of `token_ids` is not in the vocabulary."""
-    if not token_ids:
+    """Raises InvalidValue, with the path of the first one, when one of `token_ids` is not in the vocabulary."""
+    if not token_ids or (min(token_ids) >= 0 and max(token_ids) < vocab_size):
         return
-    lowest, highest = min(token_ids), max(token_ids)
-    if lowest < 0 or highest >= vocab_size:
-        raise _outside(param, lowest if lowest < 0 else highest, vocab_size)
+    index = next(index for index, token_id in enumerate(token_ids) if not 0 <= token_id < vocab_size)
+    raise _outside(f"{param}[{index}]", token_ids[index], vocab_size)
 
 
 def _allowed_token_ids(token_ids: list[int] | None, vocab_size: int) -> tuple[int, ...] | None:

@@ -75,13 +75,16 @@ _RANGES: dict[str, Told] = {
     "no_tokens": ({"max_tokens": 0}, "max_tokens"),
     "negative_tokens": ({"max_tokens": -1}, "max_tokens"),
     "no_completion_tokens": ({"max_completion_tokens": 0}, "max_completion_tokens"),
-    "stop_token_id": ({"stop_token_ids": [99999999]}, "stop_token_ids"),
+    "stop_token_id": ({"stop_token_ids": [99999999]}, "stop_token_ids[0]"),
     "min_tokens": ({"min_tokens": 5, "max_tokens": 2}, "min_tokens"),
     "priority": ({"priority": 101}, "priority"),
 }
 _TYPES: dict[str, Told] = {
     "text": ({"temperature": "0.5"}, "temperature"),
+    "digits": ({"max_tokens": "5"}, "max_tokens"),
     "boolean": ({"max_tokens": True}, "max_tokens"),
+    "boolean_seed": ({"seed": False}, "seed"),
+    "boolean_n": ({"n": True}, "n"),
     "fraction": ({"n": 1.5}, "n"),
     "word": ({"stream": "yes"}, "stream"),
     "lone_options": ({"stream_options": {"include_usage": True}}, "stream_options"),
