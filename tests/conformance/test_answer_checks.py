@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from harness.exchanges import answered
+from harness.exchanges import answered, exchanged
 from harness.made_report import make_exchange, stream
 from tidegate.conformance.answer import Choice
 from tidegate.conformance.checks.choices import are_drawn_each, are_same, chance_of
+from tidegate.conformance.checks.generation import generates
 from tidegate.conformance.checks.logprob_entries import has_chosen_on_top, has_entry_per_token, has_top
 from tidegate.conformance.checks.same_answer import has_same_usage, is_like_repeated
 from tidegate.conformance.checks.stops import (
@@ -22,7 +23,7 @@ from tidegate.conformance.checks.stops import (
 from tidegate.conformance.checks.stream_framing import arrives_over_time
 from tidegate.conformance.checks.unicode_text import says_in_json
 from tidegate.conformance.checks.usage import is_cut_at, says_that_it_was_cut
-from tidegate.conformance.exchange import Exchange
+from tidegate.conformance.exchange import Ending, Exchange
 from tidegate.conformance.verdict import CannotTell, Fault
 
 CANNOT_TELL = "cannot tell"
@@ -261,6 +262,14 @@ def test_a_stream_is_held_back_only_where_its_tokens_took_time(
 ) -> None:
     short = _streamed([0.1], 0.1)
     assert outcome(arrives_over_time, short, _streamed(times, duration_s, member), short) == expected
+
+
+def test_a_slow_answer_is_not_accused_and_one_that_never_ends_is() -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    slow = exchanged(head, ending=Ending.TIMED_OUT, detail="after 60 s")
+    assert outcome(generates, slow) == CANNOT_TELL
+    open_ended = exchanged(head, b"e\r\ndata: [DONE]\n\n\r\n", ending=Ending.TIMED_OUT)
+    assert outcome(generates, open_ended) == WRONG
 
 
 def test_a_queue_before_the_first_token_is_no_buffering() -> None:
