@@ -109,6 +109,9 @@ lock: setup
 		--no-emit-index-url --no-emit-find-links --extra dev -o requirements/dev.lock pyproject.toml
 	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-emit-options \
 		--no-emit-index-url --no-emit-find-links -o requirements/serve.lock pyproject.toml
+	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-emit-options \
+		--no-emit-index-url --no-emit-find-links --constraint requirements/serve.lock --no-annotate \
+		-o requirements/conform.lock requirements/conform.in
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

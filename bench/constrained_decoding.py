@@ -31,7 +31,7 @@ from tidegate.core.sampler.chain import SamplerChain
 from tidegate.core.step import EngineCore
 from tidegate.engine.messages import AbortRequest, AddRequest, HoldRequest
 from tidegate.engine_process.metered_compiler import MeteredCompiler
-from tidegate.grammar.llguidance_compiler import make_compiler
+from tidegate.grammar.llguidance.llguidance_compiler import make_compiler
 from tidegate.grammar.matcher import MaskRow
 from tidegate.grammar.refusal import GrammarRefusal
 from tidegate.inference.grammar_spec import GrammarRule, JsonSchemaSpec

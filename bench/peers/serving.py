@@ -87,7 +87,7 @@ def _log_end(folder: Path) -> str:
 
 
 def end(server: "subprocess.Popen[bytes]", patience_s: float) -> None:
-    """Ends a server as an operator would, and then all that is left of its session."""
+    """Ends a server as an operator would, and then all that is left of its process group."""
     if server.poll() is None:
         server.terminate()
         with suppress(subprocess.TimeoutExpired):

@@ -13,7 +13,7 @@ import pytest
 
 from tidegate.backends.llama_cpp.backend import LlamaCppBackend
 from tidegate.backends.llama_cpp.options import LlamaCppOptions
-from tidegate.grammar.llguidance_compiler import LlguidanceCompiler, make_compiler
+from tidegate.grammar.llguidance.llguidance_compiler import LlguidanceCompiler, make_compiler
 from tidegate.grammar.matcher import CompiledGrammar
 from tidegate.grammar.refusal import GrammarRefusal
 from tidegate.inference.finish import EngineFinish

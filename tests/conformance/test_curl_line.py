@@ -147,3 +147,5 @@ def test_an_ask_is_sketched_with_names_for_what_is_not_known_yet() -> None:
     assert sketch_curl(Ask(path="/health?x=1", place=Place.ROOT, method="GET")).startswith(
         "curl -sSiN \"$BASE_URL\"'/health?x=1'"
     )
+    words, _ = run("BASE_URL=http://here MODEL=tiny\n" + sketch_curl(Ask(path="/models/{model}", method="GET")))
+    assert words[1] == b"http://here/v1/models/tiny"

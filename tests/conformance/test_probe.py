@@ -11,7 +11,7 @@ from tidegate.conformance.ask import Ask, Place
 from tidegate.conformance.capability import Capability
 from tidegate.conformance.exchange import Ending, Exchange
 from tidegate.conformance.judge import Evidence
-from tidegate.conformance.probe import NoServerError, probe
+from tidegate.conformance.probe import MAX_ATTEMPTS, NoServerError, probe
 from tidegate.conformance.probe_table import PROBES
 from tidegate.conformance.probed import Probed
 from tidegate.conformance.site import Site
@@ -129,3 +129,10 @@ def test_our_contract_is_believed_from_the_header_alone() -> None:
     assert found.has_contract
     assert {Capability.IDEMPOTENCY, Capability.DEADLINES, Capability.CONTRACT} <= found.capabilities
     assert found.identity["contract"] == "1.0"
+
+
+def test_a_server_that_stays_busy_is_not_asked_forever() -> None:
+    server = Server(lambda ask: answered(503, {}, retry_after="0") if "chat" in str(ask.path) else peer(ask))
+    found = server.probe()
+    assert "could not tell" in found.absent[Capability.CHAT]
+    assert sum(ask.path == "/chat/completions" for ask in server.asked) == MAX_ATTEMPTS

@@ -29,6 +29,7 @@ SERVED: dict[str, tuple[Exchange, str | None]] = {
     "no such method": (exchanged(http(405, b"")), "405"),
     "not implemented": (exchanged(http(501, b"")), "501"),
     "refused without a word counts as there": (exchanged(http(400, b"")), None),
+    "refused with an error without a message counts as there": (answered(400, {"error": {"code": 400}}), None),
     "failed": (answered(500, REFUSAL), "could not tell"),
     "overloaded": (answered(503, {}), "could not tell"),
     "limited": (answered(429, {}), "could not tell"),

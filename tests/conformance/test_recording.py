@@ -10,6 +10,7 @@ import pytest
 
 from harness.exchanges import answered, exchanged, http
 from harness.hostile_server import HostileServer, says
+from tidegate.conformance import recording, recording_files
 from tidegate.conformance.ask import Ask
 from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Severity, expect
@@ -111,13 +112,13 @@ def record(folder: Path) -> RunReport:
 
 def test_a_recording_gives_the_same_verdicts_without_the_server(tmp_path: Path) -> None:
     live = record(tmp_path)
-    recording = read_recording(tmp_path)
-    again = replay(recording, CASES)
+    kept = read_recording(tmp_path)
+    again = replay(kept, CASES)
     assert [result.verdict for result in again.results] == [result.verdict for result in live.results]
     assert [result.runs for result in again.results] == [result.runs for result in live.results]
     assert again.probed == live.probed
     assert (again.started_at, again.not_run, again.target.seed) == (live.started_at, (), 7)
-    assert recording.manifest.suite == "1.2.3"
+    assert kept.manifest.suite == "1.2.3"
 
 
 def test_what_can_be_seen_in_verdicts_of_all_kinds(tmp_path: Path) -> None:
@@ -198,3 +199,17 @@ def test_a_recording_replaces_an_older_one_and_is_none_until_it_is_done(tmp_path
     with pytest.raises(RecordingError, match="not finished"):
         read_recording(tmp_path)
     assert list((tmp_path / "cases").iterdir()) == []
+
+
+def test_bytes_that_unpack_beyond_the_bound_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = encode_bytes(b"a" * 100_000)
+    monkeypatch.setattr(recording, "MAX_BYTES", 99_999)
+    with pytest.raises(ValueError, match="more than 99999 bytes"):
+        decode_bytes(packed)
+
+
+def test_a_file_beyond_the_bound_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record(tmp_path)
+    monkeypatch.setattr(recording_files, "MAX_FILE_BYTES", 100)
+    with pytest.raises(RecordingError, match="more than 100 bytes"):
+        read_recording(tmp_path)

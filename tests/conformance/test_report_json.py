@@ -55,6 +55,11 @@ def test_every_outcome_is_valid_and_counted() -> None:
     }
 
 
+def test_a_run_that_ended_early_says_so() -> None:
+    value = as_json(make_report(stopped="it was interrupted", not_run=("chat.a", "chat.b")))
+    assert (value["stopped"], value["not_run"]) == ("it was interrupted", ["chat.a", "chat.b"])
+
+
 def test_a_case_says_what_it_asks_what_must_hold_and_the_clause() -> None:
     case = as_json(every_outcome())["cases"][0]
     assert case["asks"] == [
@@ -73,10 +78,10 @@ def test_credentials_that_a_server_repeats_are_taken_out() -> None:
     assert "Incorrect API key REDACTED" in text
 
 
-def test_a_secret_inside_another_and_a_short_one() -> None:
-    secrets = SecretsOut(("abcdef", "abcdefgh", "abc", None))
-    assert secrets.of_text("abcdefgh abcdef abc") == "REDACTED REDACTED abc"
-    assert secrets.of_bytes(b"\xffabcdefgh") == b"\xffREDACTED"
+def test_halves_of_pairs_are_spelled_and_secrets_taken_out() -> None:
+    secrets = SecretsOut(("abcdefghi", None))
+    assert secrets.of_text("abcdefghi \ud800") == "REDACTED \\ud800"
+    assert secrets.of_bytes(b"\xffabcdefghi") == b"\xffREDACTED"
 
 
 def test_events_and_reads_have_their_times() -> None:
@@ -115,6 +120,15 @@ def test_a_case_that_passed_keeps_less() -> None:
     shown = one_case(make_result(make_case("chat.it"), PASS, {"it": [exchange]}))["transcripts"][0]
     kept = sum(shown[part]["num_bytes"] - shown[part]["num_cut"] for part in ("request", "response"))
     assert kept == report_transcripts.MAX_PASSED_BYTES
+
+
+def test_a_large_request_and_many_answers_are_cut_to_the_bound_of_a_case() -> None:
+    large = [make_exchange(whole(b"b" * 200_000), {"text": "a" * 100_000}, copy=copy) for copy in range(9)]
+    case = one_case(make_result(make_case("chat.it"), failed(Fault("wrong", ask="it")), {"it": large}))
+    first = case["transcripts"][0]["request"]
+    assert first["num_bytes"] - first["num_cut"] == report_transcripts.MAX_REQUEST_BYTES
+    parts = [transcript[part] for transcript in case["transcripts"] for part in ("request", "response")]
+    assert sum(part["num_bytes"] - part["num_cut"] for part in parts) == report_transcripts.MAX_CASE_BYTES
 
 
 def test_what_shows_the_fault_is_kept_first() -> None:

@@ -8,7 +8,7 @@ from tidegate.core.chooser import ChooseRow, Chosen
 from tidegate.core.grammar_desk import GrammarOrder
 from tidegate.core.grammar_rows import GrammarRows, GrammarShape
 from tidegate.core.sampler.chain import SamplerChain
-from tidegate.grammar.llguidance_compiler import make_compiler
+from tidegate.grammar.llguidance.llguidance_compiler import make_compiler
 from tidegate.grammar.matcher import TokenTable
 from tidegate.grammar.refusal import GrammarRefusal, RefusalKind
 from tidegate.inference.finish import EngineFinish

@@ -7,7 +7,7 @@ from tidegate.core.budget import StepLimits
 from tidegate.core.grammar_desk import GrammarOrder
 from tidegate.core.grammar_rows import GrammarRows, GrammarShape
 from tidegate.core.sampler.chain import SamplerChain
-from tidegate.grammar.llguidance_compiler import make_compiler
+from tidegate.grammar.llguidance.llguidance_compiler import make_compiler
 from tidegate.grammar.matcher import GrammarCompiler
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.grammar_spec import ChoiceSpec, GrammarRule, RegexSpec

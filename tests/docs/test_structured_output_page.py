@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.grammar.formats import ENFORCED_FORMATS, REFUSED_FORMATS
-from tidegate.grammar.schema_support import ENFORCED, REFUSED, REMARKS
+from tidegate.grammar.schema.formats import ENFORCED_FORMATS, REFUSED_FORMATS
+from tidegate.grammar.schema.schema_support import ENFORCED, REFUSED, REMARKS
 
 PAGE = " ".join((Path(__file__).parents[2] / "docs" / "structured_output.md").read_text("utf-8").split())
 

@@ -109,6 +109,7 @@ OVER: dict[str, tuple[str, dict[str, Any]]] = {
     "schema_rule_depth": held_to({"$ref": "#/$defs/d0", "$defs": {**links(600), "d600": {"type": "null"}}}),
     "schema_properties": held_to({"properties": {f"p{i}": {} for i in range(1001)}}),
     "schema_multiple": held_to({"type": "integer", "multipleOf": 1_000_003}),
+    "schema_lengths": held_to({"anyOf": [{"type": "string", "maxLength": 1000 + i} for i in range(20)]}),
     "grammar_rules": completion(structured_outputs={"grammar": rules(801)}),
     "grammar_depth": completion(structured_outputs={"grammar": "start: " + "(" * 65 + '"a"' + ")" * 65}),
     "template_ms": chat(chat_template_kwargs={"slow": True}),

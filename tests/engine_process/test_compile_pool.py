@@ -24,7 +24,7 @@ from tidegate.engine_process.loop import LoopSockets, StepLoop
 from tidegate.engine_process.metered_compiler import MeteredCompiler
 from tidegate.engine_process.switchboard import Switchboard
 from tidegate.grammar.compile_cache import CompileOutcome
-from tidegate.grammar.llguidance_compiler import LlguidanceCompiler
+from tidegate.grammar.llguidance.llguidance_compiler import LlguidanceCompiler
 from tidegate.grammar.refusal import GrammarRefusal
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.grammar_spec import ChoiceSpec, GrammarRule, GrammarSpec

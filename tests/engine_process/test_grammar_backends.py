@@ -5,7 +5,7 @@ import pytest
 from tidegate.backends.simulated import SimulatedBackend
 from tidegate.engine.options import EngineOptions
 from tidegate.engine_process.wiring import build_engine, build_grammars
-from tidegate.grammar.llguidance_compiler import make_compiler
+from tidegate.grammar.llguidance.llguidance_compiler import make_compiler
 from tidegate.grammar.matcher import TokenTable
 from tidegate.system import SystemClock
 

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from tidegate.grammar.llguidance_compiler import make_compiler
-from tidegate.grammar.llguidance_matcher import LlguidanceMatcher
+from tidegate.grammar.llguidance.llguidance_compiler import make_compiler
+from tidegate.grammar.llguidance.llguidance_matcher import LlguidanceMatcher
 from tidegate.grammar.mask_buffer import allowed_ids, make_mask_words
 from tidegate.grammar.matcher import MaskRow, TokenTable
 from tidegate.grammar.refusal import GrammarRefusal
@@ -33,7 +33,7 @@ def test_a_backend_is_found_by_name_or_the_message_says_what_there_is() -> None:
 
 def test_a_backend_that_is_not_installed_says_which_extra_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xgrammar", None)
-    monkeypatch.delitem(sys.modules, "tidegate.grammar.xgrammar_compiler", raising=False)
+    monkeypatch.delitem(sys.modules, "tidegate.grammar.xgrammar.xgrammar_compiler", raising=False)
     with pytest.raises(UnknownBackend, match=r"pip install 'tidegate\[xgrammar\]'"):
         find_backend("xgrammar")
 
@@ -42,7 +42,7 @@ def test_backends_of_other_distributions_come_by_entry_point_and_take_no_name_of
     from importlib.metadata import EntryPoint
 
     group = "tidegate.grammar_backends"
-    there = EntryPoint("other", "tidegate.grammar.llguidance_compiler:make_compiler", group)
+    there = EntryPoint("other", "tidegate.grammar.llguidance.llguidance_compiler:make_compiler", group)
     taken = EntryPoint("llguidance", "no.such.module:make", group)
     gone = EntryPoint("gone", "no.such.module:make", group)
     assert find_backend("other", [there, taken, gone]) is make_compiler

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from harness.schema_judge import BYTES
-from tidegate.grammar.composite_grammar import MAX_REPEATS
+from tidegate.grammar.composite.composite_grammar import MAX_REPEATS
 from tidegate.grammar.json_text import MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, MAX_SCHEMA_NODES
-from tidegate.grammar.llguidance_compiler import LlguidanceCompiler
+from tidegate.grammar.llguidance.llguidance_compiler import LlguidanceCompiler
 from tidegate.grammar.matcher import TokenTable
 from tidegate.grammar.refusal import GrammarRefusal, RefusalKind
 from tidegate.inference.grammar_parts import (

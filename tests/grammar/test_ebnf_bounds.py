@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from tidegate.grammar.patterns.regex_tree import MAX_REGEX_DEPTH, parse_regex
 from tidegate.grammar.refusal import GrammarRefusal, RefusalKind, Refused
-from tidegate.grammar.regex_tree import MAX_REGEX_DEPTH, parse_regex
-from tidegate.grammar.schema_cases import MAX_CASES, flat_cases
-from tidegate.grammar.schema_ebnf import MAX_COUNTED, MAX_EBNF_BYTES, SchemaEbnf, require_small
+from tidegate.grammar.xgrammar.schema_cases import MAX_CASES, flat_cases
+from tidegate.grammar.xgrammar.schema_ebnf import MAX_COUNTED, MAX_EBNF_BYTES, SchemaEbnf, require_small
 
 
 def refusal_of(work: Callable[[], Any]) -> GrammarRefusal:

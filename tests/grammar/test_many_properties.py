@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from harness.schema_judge import byte_compiler
-from tidegate.grammar.lowered_bounds import MAX_PROPERTIES
 from tidegate.grammar.mask_buffer import allowed_ids
 from tidegate.grammar.matcher import MaskRow
 from tidegate.grammar.refusal import GrammarRefusal
+from tidegate.grammar.schema.lowered_bounds import MAX_PROPERTIES
 from tidegate.inference.grammar_spec import JsonSchemaSpec
 
 COMPILER, WORDS = byte_compiler()

@@ -24,7 +24,7 @@ FAMILIES = sorted({row["family"] for row in SAMPLE})
 COMPILER, WORDS = byte_compiler()
 
 REMARKS_TO_THE_SUITE = ("format.json", "optional/format/")
-"""There `format` is a remark, or allows what `grammar/formats.py` says is not written."""
+"""There `format` is a remark, or allows what `grammar/schema/formats.py` says is not written."""
 
 
 def compile_schema(schema: Any) -> Any:

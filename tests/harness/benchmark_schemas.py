@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from tidegate.grammar.llguidance_compiler import LlguidanceCompiler
+from tidegate.grammar.llguidance.llguidance_compiler import LlguidanceCompiler
 from tidegate.grammar.matcher import TokenTable
 from tidegate.grammar.refusal import GrammarRefusal
 from tidegate.inference.grammar_spec import JsonSchemaSpec

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tidegate.backends.simulated import SimulatedBackend, SimulatedModel, SimulatedShape
 from tidegate.core.grammar_rows import GrammarRows
-from tidegate.grammar.llguidance_compiler import make_compiler
+from tidegate.grammar.llguidance.llguidance_compiler import make_compiler
 from tidegate.inference.grammar_spec import GrammarRule, GrammarSpec, JsonSchemaSpec
 from tidegate.inference.request import InferenceRequest
 from tidegate.inference.sampling import SamplingParams, StopRules

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.broken_server import BrokenServer
+from harness.embeddings_server import MODEL as EMBEDDER
+from harness.embeddings_server import EmbeddingsServer
 from harness.keys import add_key
 from harness.mutant import Base, Mutant
 from harness.server_process import ServerProcess
@@ -72,6 +74,8 @@ class RightServers:
         return self._start(base) if case.turn is Turn.LAST else self.of(base)
 
     def _start(self, base: Base) -> RightServer:
+        if base == "embeddings":
+            return self._start_embeddings()
         engine = "simulated" if base == "simulated" else "scripted"
         state_dir = lend_state_folder(self)
         key = add_key(state_dir, "judge") if base == "keyed" else None
@@ -90,6 +94,11 @@ class RightServers:
             timeout_s=20.0,
         )
         return RightServer(target, probed, server.port, server.admin_port)
+
+    def _start_embeddings(self) -> RightServer:
+        port = self._stack.enter_context(EmbeddingsServer()).port
+        probed = Probed(EMBEDDER, frozenset({Capability.EMBEDDINGS}), {}, False, False)
+        return RightServer(Target(base_url=f"http://127.0.0.1:{port}/v1", model=EMBEDDER), probed, port)
 
 
 @contextmanager

@@ -3,7 +3,11 @@
 A bound that holds no state, or that callers do not reach, stands in REASONS instead.
 """
 
+from harness.judge_limit_proofs import JUDGE_PROOFS, JUDGE_REASONS
+from harness.report_limit_proofs import REPORT_PROOFS
+
 PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
+    **JUDGE_PROOFS,
     "serving/test_grammar_check.py": {
         "a_compilation_beyond_its_limit_is_refused_while_it_runs_and_afterwards": (
             "cli/settings.py LimitSettings.grammar_compile_ms",
@@ -24,33 +28,41 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "grammar/test_ebnf_bounds.py": {
-        "counts_beyond_the_bound_are_refused": ("grammar/schema_ebnf.py MAX_COUNTED",),
-        "a_grammar_that_is_too_large_is_refused": ("grammar/schema_ebnf.py MAX_EBNF_BYTES",),
-        "cases_that_multiply_beyond_the_bound_are_refused": ("grammar/schema_cases.py MAX_CASES",),
-        "groups_nested_beyond_the_bound_are_refused": ("grammar/regex_tree.py MAX_REGEX_DEPTH",),
+        "counts_beyond_the_bound_are_refused": ("grammar/xgrammar/schema_ebnf.py MAX_COUNTED",),
+        "a_grammar_that_is_too_large_is_refused": ("grammar/xgrammar/schema_ebnf.py MAX_EBNF_BYTES",),
+        "cases_that_multiply_beyond_the_bound_are_refused": ("grammar/xgrammar/schema_cases.py MAX_CASES",),
+        "groups_nested_beyond_the_bound_are_refused": ("grammar/patterns/regex_tree.py MAX_REGEX_DEPTH",),
+    },
+    "grammar/test_counted_lengths.py": {
+        "too_many_lengths_beside_each_other_are_refused": ("grammar/schema/counted_lengths.py MAX_COUNTED_LENGTHS",),
+        "the_bound_is_the_sum_and_each_length_counts_so_far_only": ("grammar/schema/counted_lengths.py MOST_FOLLOWED",),
     },
     "grammar/test_hostile_grammars.py": {
-        "a_pattern_that_takes_too_much_work_for_one_mask_ends_in_an_error": ("grammar/llguidance_limits.py STEP_FUEL",),
+        "a_pattern_that_takes_too_much_work_for_one_mask_ends_in_an_error": (
+            "grammar/lark/llguidance_limits.py STEP_FUEL",
+        ),
         "deep_schemas_are_refused_by_their_limit": (
             "grammar/json_text.py MAX_SCHEMA_BYTES",
             "grammar/json_text.py MAX_SCHEMA_DEPTH",
         ),
         "a_schema_with_too_many_parts_is_refused": ("grammar/json_text.py MAX_SCHEMA_NODES",),
-        "too_many_combinations_are_refused": ("grammar/lowering.py MAX_COMBINATIONS",),
-        "circles_of_references_end_in_a_refusal": ("grammar/disjoint.py MAX_PROOF_STEPS",),
-        "a_pattern_that_explodes_is_refused_or_works_within_its_limits": ("grammar/llguidance_limits.py LEXER_FUEL",),
-        "references_that_lead_too_deep_are_refused_before_they_end_the_process": (
-            "grammar/lowered_bounds.py MAX_RULE_DEPTH",
+        "too_many_combinations_are_refused": ("grammar/schema/lowering.py MAX_COMBINATIONS",),
+        "circles_of_references_end_in_a_refusal": ("grammar/schema/disjoint.py MAX_PROOF_STEPS",),
+        "a_pattern_that_explodes_is_refused_or_works_within_its_limits": (
+            "grammar/lark/llguidance_limits.py LEXER_FUEL",
         ),
-        "objects_of_too_many_properties_are_refused": ("grammar/lowered_bounds.py MAX_PROPERTIES",),
-        "multiples_with_too_many_remainders_are_refused": ("grammar/lowered_bounds.py MAX_MULTIPLE",),
+        "references_that_lead_too_deep_are_refused_before_they_end_the_process": (
+            "grammar/schema/lowered_bounds.py MAX_RULE_DEPTH",
+        ),
+        "objects_of_too_many_properties_are_refused": ("grammar/schema/lowered_bounds.py MAX_PROPERTIES",),
+        "multiples_with_too_many_remainders_are_refused": ("grammar/schema/lowered_bounds.py MAX_MULTIPLE",),
         "long_chains_and_deep_brackets_of_lark_are_refused_before_they_end_the_process": (
-            "grammar/lark_bounds.py MAX_LARK_RULES",
-            "grammar/lark_bounds.py MAX_LARK_DEPTH",
+            "grammar/lark/lark_bounds.py MAX_LARK_RULES",
+            "grammar/lark/lark_bounds.py MAX_LARK_DEPTH",
         ),
         "a_grammar_that_reads_a_text_in_ever_more_ways_ends_in_an_error_and_not_in_a_hang": (
-            "grammar/llguidance_limits.py MAX_STEP_ITEMS",
-            "grammar/llguidance_limits.py MAX_ROW_ITEMS",
+            "grammar/lark/llguidance_limits.py MAX_STEP_ITEMS",
+            "grammar/lark/llguidance_limits.py MAX_ROW_ITEMS",
         ),
         "white_space_between_tokens_ends": ("grammar/json_text.py MAX_WHITESPACE",),
     },
@@ -62,10 +74,10 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
         "bounds_and_counts_hold_whatever_happens": ("engine_process/compile_pool.py PoolLimits.max_bytes",),
     },
     "grammar/test_composite_grammar.py": {
-        "parts_that_say_nothing_are_refused": ("grammar/composite_grammar.py MAX_REPEATS",),
+        "parts_that_say_nothing_are_refused": ("grammar/composite/composite_grammar.py MAX_REPEATS",),
     },
     "tool_grammar/test_tag_values.py": {
-        "types_are_looked_for_as_far_as_the_parser_looks": ("grammar/raw_text.py MAX_LOOKS",),
+        "types_are_looked_for_as_far_as_the_parser_looks": ("grammar/composite/raw_text.py MAX_LOOKS",),
     },
     "parsers/test_tool_families.py": {
         "a_schema_is_looked_at_so_far_and_no_further": ("parsers/offered_tools.py MAX_LOOKS",),
@@ -333,11 +345,11 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "tool_grammar/test_lark_bounds.py": {
         "a_grammar_inside_a_call_has_bounds": (
-            "grammar/lark_product.py MAX_EMBEDDED_RULES",
-            "grammar/lark_product.py MAX_UNROLLED",
-            "grammar/lark_reader.py MAX_LARK_TOKENS",
-            "grammar/lark_regex.py MAX_LARK_REGEX_DEPTH",
-            "grammar/tree_states.py MAX_TREE_STATES",
+            "grammar/lark/lark_product.py MAX_EMBEDDED_RULES",
+            "grammar/lark/lark_product.py MAX_UNROLLED",
+            "grammar/lark/lark_reader.py MAX_LARK_TOKENS",
+            "grammar/lark/lark_regex.py MAX_LARK_REGEX_DEPTH",
+            "grammar/lark/tree_states.py MAX_TREE_STATES",
         ),
     },
     "serving_formats/test_control_tokens.py": {
@@ -346,12 +358,14 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     "e2e/test_access_log.py": {
         "a_long_header_is_cut": ("observability/access_log.py MAX_CLIENT_TEXT",),
     },
+    **REPORT_PROOFS,
 }
 """By file and test: the bounds that it pushes."""
 
 REASONS = {
-    "grammar/lark_product.py MAX_STEPS": "compared at each look; a counter, nothing is held",
-    "grammar/llguidance_limits.py MAX_LEXER_STATES": "handed to the library, which fails the machine",
+    **JUDGE_REASONS,
+    "grammar/lark/lark_product.py MAX_STEPS": "compared at each look; a counter, nothing is held",
+    "grammar/lark/llguidance_limits.py MAX_LEXER_STATES": "handed to the library, which fails the machine",
     "serving/answer_recorder.py INLINE_BYTES": "a choice between two ways of the same work; nothing is held",
     "stores/sqlite_ledger.py UPKEEP_S": "a time between two looks; nothing is held",
     "stores/ledger_file.py CHECKED_BYTES": "a choice of how much is read at the start; nothing is held",

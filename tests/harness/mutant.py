@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Headers = list[tuple[str, str]]
-Base = Literal["scripted", "simulated", "keyed"]
-"""Engine of the right server behind a mutant; `keyed` is scripted, every route needs a key, and the admin
-listener its credential."""
+Base = Literal["scripted", "simulated", "keyed", "embeddings"]
+"""Engine of the right server behind a mutant; `keyed` is scripted, every route needs a key, and the admin listener its
+credential; `embeddings` is a small server of the tests.
+"""
 
 
 @dataclass

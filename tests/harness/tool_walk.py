@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from harness.schema_judge import BYTES
-from tidegate.grammar.llguidance_compiler import LlguidanceCompiler
+from tidegate.grammar.llguidance.llguidance_compiler import LlguidanceCompiler
 from tidegate.grammar.mask_buffer import allowed_ids, make_mask_words
 from tidegate.grammar.matcher import CompiledGrammar, MaskRow, TokenTable
 from tidegate.parsers.tool_format import ToolFormat

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from harness.mutant import EditsChunks, EditsErrors, EditsValue, Mutant
+from harness.mutant import Answers, EditsChunks, EditsErrors, EditsValue, Heard, Mutant, Said
 
 Edit = Callable[[dict[str, Any]], None]
 """Changes the object that it gets."""
@@ -93,3 +93,12 @@ def says_of_errors(says: str, **members: Any) -> EditsErrors:
 
 NAMES_NOTHING: Mutant = says_of_errors("names no parameter in errors", param=None)
 ONE_CODE: Mutant = says_of_errors("has one code for all errors", code="bad_request")
+
+
+def _refuse_inside(heard: Heard) -> Said:
+    error = {"message": "Invalid.", "type": "invalid_request_error", "param": None, "code": None}
+    body = b"data: " + json.dumps({"error": error}).encode() + b"\n\ndata: [DONE]\n\n"
+    return Said(200, body, [("Content-Type", "text/event-stream")])
+
+
+REFUSES_INSIDE: Mutant = Answers("begins a stream before it looks at the request", _refuse_inside)

@@ -109,6 +109,10 @@ def _flat_error(chunk: Value) -> Value:
     return dict(chunk.get("error", chunk))
 
 
+def _without_blanks(text: str) -> str:
+    return text.replace(" ", "")
+
+
 def _streams_more(chunk: Value) -> Value:
     usage = chunk.get("usage")
     return chunk | {"usage": usage | {"completion_tokens": usage["completion_tokens"] + 1}} if usage else chunk
@@ -183,7 +187,7 @@ MUTANTS: Mutants = {
         EditsChunks("ends without a word", lambda chunk, _: [] if "error" in chunk else [chunk]),
     ),
     "stream.text_as_whole": (
-        EditsChunks("strips blanks in deltas", chunkwise(each_text(str.strip))),
+        EditsChunks("loses blanks in deltas", chunkwise(each_text(_without_blanks))),
         EditsChunks(
             "streams stop for length",
             chunkwise(each_choice(lambda c: c | {"finish_reason": c["finish_reason"] and "stop"})),
@@ -201,5 +205,5 @@ MUTANTS: Mutants = {
         EditsFrames("does not end with [DONE]", _no_done),
         EditsChunks("never finishes", lambda chunk, _: [] if _finish_of(chunk) else [chunk]),
     ),
-    "stream.completions_as_whole": (EditsChunks("strips blanks in deltas", chunkwise(each_text(str.strip))),),
+    "stream.completions_as_whole": (EditsChunks("loses blanks in deltas", chunkwise(each_text(_without_blanks))),),
 }

@@ -6,7 +6,15 @@ from typing import Any
 
 from harness.judged_case import Mutants
 from harness.mutant import Answers, EditsRequest, EditsValue, Heard, Ignores, Mutant, Said
-from mutants.answers import NAMES_NOTHING, ONE_CODE, edits_choice, edits_message, ends_with, says_of_errors
+from mutants.answers import (
+    NAMES_NOTHING,
+    ONE_CODE,
+    REFUSES_INSIDE,
+    edits_choice,
+    edits_message,
+    ends_with,
+    says_of_errors,
+)
 from tidegate.conformance.catalog.schemas import ROWS
 
 _PROSE = "Cats have four legs, and most of them are grey."
@@ -147,6 +155,7 @@ MUTANTS: Mutants = {
         ),
     ),
     **{f"structured.refuses_{name}": (IGNORES_FORMATS,) for name in _REFUSED},
+    "structured.refuses_before_streaming": (REFUSES_INSIDE, IGNORES_FORMATS),
     **{f"structured.exact_{name}": (NAMES_NOTHING, ONE_CODE, IGNORES_FORMATS) for name in _EXACT},
     **{f"structured.exact_{name}": (says_of_errors("names no limit", limit=None),) for name in ("depth", "bytes")},
     **{f"structured.exact_extension_{name}": (NAMES_NOTHING, IGNORES_FORMATS) for name in _EXTENSION},

@@ -5,7 +5,15 @@ from typing import Any
 
 from harness.judged_case import Mutants
 from harness.mutant import Answers, Heard, Said
-from mutants.answers import NAMES_NOTHING, ONE_CODE, edits_calls, edits_choice, says_of_errors
+from mutants.answers import (
+    NAMES_NOTHING,
+    ONE_CODE,
+    REFUSES_INSIDE,
+    edits_calls,
+    edits_choice,
+    edits_fragments,
+    says_of_errors,
+)
 from mutants.tools import KNOWS_NO_TOOLS
 
 _BODY = b'{"error": {"message": "Bad request.", "type": "invalid_request_error", "param": null, "code": null}}'
@@ -66,6 +74,11 @@ def _drop_call(choice: dict[str, Any]) -> None:
     choice["message"].pop("function_call", None)
 
 
+def _lengthen(fragment: dict[str, Any]) -> None:
+    if fragment["custom"].get("input"):
+        fragment["custom"]["input"] += "1"
+
+
 def _as_function(calls: list[Any]) -> None:
     calls[0] = calls[0] | {"type": "function", "function": calls[0].pop("custom")}
 
@@ -75,6 +88,7 @@ _WRONG_INPUT = edits_calls("holds custom input to nothing", lambda calls: calls[
 MUTANTS: Mutants = {
     **{f"tools.refuses_{name}": (KNOWS_NO_TOOLS,) for name in _BROKEN_OFFERS},
     **{f"tools.exact_{name}": (NAMES_NOTHING, ONE_CODE) for name in _EXACT_OFFERS},
+    "tools.refuses_before_streaming": (REFUSES_INSIDE,),
     "tools.exact_count": (says_of_errors("names no limit", limit=None), KNOWS_NO_TOOLS),
     "tools.empty_list_is_none": (
         Answers("refuses an empty list", lambda heard: Said(400, _BODY) if heard.json["tools"] == [] else None),
@@ -88,5 +102,6 @@ MUTANTS: Mutants = {
     "tools.refuses_result_without_id": (_READS_ANY_TURN,),
     "tools.custom_regex": (_WRONG_INPUT, edits_calls("tells custom calls as functions", _as_function)),
     "tools.custom_lark": (_WRONG_INPUT,),
+    "tools.custom_streamed": (edits_fragments("streams custom input that nothing holds", _lengthen),),
     "tools.legacy_functions": (KNOWS_NO_TOOLS, edits_choice("loses the function call", _drop_call)),
 }

@@ -106,5 +106,9 @@ MUTANTS: Mutants = {
         _WritesByHand(),
         EditsValue("drops control characters", each_text(lambda text: "".join(c for c in text if c >= " "))),
     ),
+    "unicode.nul": (
+        EditsRequest("ends texts at a NUL", lambda body: body | {"prompt": body["prompt"].partition("\0")[0]}),
+        EditsChunks("ends deltas at a NUL", chunkwise(each_text(lambda text: text.partition("\0")[0]))),
+    ),
     "unicode.escaped_request": (_ReadsNoEscapes(),),
 }

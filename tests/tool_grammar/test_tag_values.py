@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harness.parsed_output import parser_of, read_output
 from harness.tool_walk import byte_vocabulary
-from tidegate.grammar.raw_text import read_types
+from tidegate.grammar.composite.raw_text import read_types
 from tidegate.grammar.refusal import GrammarRefusal, RefusalKind
 from tidegate.parsers.families import FAMILIES
 from tidegate.parsers.offered_tools import ToolSchema

@@ -39,7 +39,7 @@ from tidegate.conformance.run_profile import (
 )
 from tidegate.conformance.run_report import Result, RunReport
 from tidegate.conformance.runner import RunBounds, Runner
-from tidegate.conformance.target import Target, TargetError, read_base_url
+from tidegate.conformance.target import REQUEST_TIMEOUT_S, Target, TargetError, read_base_url
 
 INTERRUPTED = "it was interrupted"
 
@@ -56,7 +56,7 @@ class CannotRun(Exception):
     "--profile",
     "profile_name",
     metavar="openai|tidegate|FILE",
-    help="whose promises are checked, or a TOML file; default: tidegate where the server shows its contract, else openai",
+    help="whose promises are checked; default: tidegate where the server shows its contract, else openai",
 )
 @click.option("--only", multiple=True, metavar="PATTERN", help="only cases whose id matches, like 'stream.*'")
 @click.option("--skip", multiple=True, metavar="PATTERN", help="leave out cases whose id matches")
@@ -65,7 +65,9 @@ class CannotRun(Exception):
 @click.option("--drain", "may_drain", is_flag=True, help="allow to drain the server at the end: it stops serving")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="of words in prompts; default: a new one")
 @click.option("--jobs", default=4, show_default=True, type=click.IntRange(1, 64), help="cases that run at once")
-@click.option("--timeout", default=60.0, show_default=True, type=click.FloatRange(min=0.1), help="of a request, in s")
+@click.option(
+    "--timeout", default=REQUEST_TIMEOUT_S, show_default=True, type=click.FloatRange(min=0.1), help="of a request, in s"
+)
 @click.option("--max-time", default=3600.0, show_default=True, type=click.FloatRange(min=1), help="of all, in s")
 @click.option(
     "--record", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="keep every byte in a folder"

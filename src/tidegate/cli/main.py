@@ -123,6 +123,7 @@ def cli() -> None:
     tidegate models                         the models on this machine
     tidegate config                         the settings that hold, and where each came from
     tidegate doctor                         what is missing on this machine, and what to do
+    tidegate conform --base-url URL         judge any server that speaks this API
     tidegate openapi                        the OpenAPI document of the public routes
     """
 

@@ -32,8 +32,9 @@ class Leaving(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A value made from earlier exchanges. `make` is a named function of them; it may raise CannotTell. Placeholders are
-    filled in `args`, not in what is made: that may hold what a model said.
+    """A value made from earlier exchanges. `make` is a named function of them; it may raise CannotTell.
+
+    Placeholders are filled in `args`, not in what is made: that may hold what a model said.
     """
 
     make: Callable[..., Any]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate.conformance.ask import Ask, Derived
-from tidegate.conformance.curl_line import curl_line
+from tidegate.conformance.curl_line import MAX_CURL_BODY_BYTES, curl_line
 from tidegate.conformance.fill import Filling, fill
 from tidegate.conformance.target import Target
 
@@ -16,7 +16,7 @@ _SKETCHED = Target(base_url=f"{_BASE}/v1", api_key="API-KEY", model=_MODEL, admi
 
 def spell_derived(value: Derived) -> str:
     """Returns the name of what is filled in: `<id_of first>`."""
-    return f"<{value.make.__name__} {', '.join(value.of)}>"
+    return f"<{' '.join((value.make.__name__, ', '.join(value.of))).rstrip()}>"
 
 
 def spell_path(ask: Ask) -> str:
@@ -34,13 +34,16 @@ def _spell(value: Any) -> Any:
     return value
 
 
-def sketch_curl(ask: Ask) -> str:
+def sketch_curl(ask: Ask, *, max_body_bytes: int = MAX_CURL_BODY_BYTES) -> str:
     """Returns the `curl` command of an ask; the shell fills in `$BASE_URL` (without /v1), `$MODEL` and `$API_KEY`."""
     raw = spell_derived(ask.raw).encode() if isinstance(ask.raw, Derived) else ask.raw
     sketch = replace(ask, path=spell_path(ask), body=_spell(ask.body), headers=_spell(ask.headers), raw=raw)
     request = fill(sketch, Filling(_SKETCHED, "MARKER", 0, {}), is_scripted=False)
-    line = curl_line(request.method, request.url, request.shown())
+    line = curl_line(request.method, request.url, request.shown(), max_body_bytes=max_body_bytes)
     for stand_in, name in ((_BASE, "BASE_URL"), (_ADMIN, "ADMIN_URL")):
         line = line.replace(f"'{stand_in}", f'"${name}"\'').replace(stand_in, f'"${name}"')
-    # A body always stands in single quotes: it has braces or quotes of its own.
-    return line.replace(_MODEL, "'\"$MODEL\"'")
+    parts = line.split(_MODEL)
+    for position in range(1, len(parts)):
+        is_quoted = sum(part.count("'") for part in parts[:position]) % 2
+        parts[position] = ("'\"$MODEL\"'" if is_quoted else '"$MODEL"') + parts[position]
+    return "".join(parts)

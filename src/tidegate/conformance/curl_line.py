@@ -15,7 +15,7 @@ MAX_CURL_BODY_BYTES = 8192
 _CURLS_OWN = {"user-agent", "accept", "host", "content-length"}
 
 
-def curl_line(method: str, url: str, request: bytes) -> str:
+def curl_line(method: str, url: str, request: bytes, *, max_body_bytes: int = MAX_CURL_BODY_BYTES) -> str:
     """Returns the command for a request as it was sent, credentials replaced by the shell's `$API_KEY`."""
     head, _, body = request.partition(b"\r\n\r\n")
     words = ["curl", "-sSiN"]
@@ -28,7 +28,7 @@ def curl_line(method: str, url: str, request: bytes) -> str:
         return " ".join(words)
     words += ["--data-binary", "@-"]
     text = _as_text(body)
-    if len(body) > MAX_CURL_BODY_BYTES:
+    if len(body) > max_body_bytes:
         return f"# the body of {len(body)} bytes is to be put into the file request-body\n" + " ".join(
             [*words[:-1], "@request-body"]
         )

@@ -11,7 +11,8 @@ def describe_refusal(exchange: Exchange) -> str | None:
     if exchange.status not in HONEST_STATUSES:
         return None
     body = exchange.json
-    said = at(body, "error", "message") or at(body, "message") or at(body, "detail") or at(body, "error")
+    text = at(body, "error")  # some say it in a bare string
+    said = at(body, "error", "message") or at(body, "message") or at(body, "detail") or (isinstance(text, str) and text)
     if not said and exchange.status not in (404, 405, 501):
         return None
     return f"the server answers {exchange.status}: {str(said or exchange.response.reason)[:200]}"

@@ -98,7 +98,7 @@ def _facts(case: CaseDocument) -> Markup:
         *_fact("Must hold", tag("ul", *checks)),
         *_fact("Weight", f"{case.severity}; promised by the {case.profile} profile"),
         *_fact("Needs", ", ".join(name.replace("_", " ") for name in case.needs)),
-        *_fact("Took", f"{runs}{spell_time(case.duration_s)}"),
+        *_fact("Took", f"{runs}{spell_time(case.duration_s)}" if case.transcripts else None),
     )
 
 
@@ -153,7 +153,7 @@ def _transcript(case: CaseDocument, number: int, transcript: Transcript) -> Mark
         tag("summary", tag("code", f"{transcript.method} {transcript.url}"), f" {title}"),
         draw_timeline(transcript, anchor=anchor, faults=faults),
         tag("p", *told, class_="moments"),
-        tag("ul", *(tag("li", finding) for finding in transcript.framing)) if transcript.framing else None,
+        _framing(transcript.framing),
         _events(transcript, anchor, faults, moments.first_token),
         _raw("Request as sent", transcript.request, is_open=False),
         _raw("Response as received", transcript.response, is_open=not transcript.events),
@@ -161,6 +161,13 @@ def _transcript(case: CaseDocument, number: int, transcript: Transcript) -> Mark
         id=anchor,
         open=is_last and number < 4,
     )
+
+
+def _framing(findings: Sequence[str]) -> Markup | None:
+    if not findings:
+        return None
+    items = [tag("li", finding) for finding in findings]
+    return joined((tag("p", "Framing that only lenient readers forgive:", class_="note"), tag("ul", *items)))
 
 
 def _events(transcript: Transcript, anchor: str, faults: frozenset[int], first: int | None) -> Markup | None:

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Iterable, Mapping
+from enum import Enum
 from typing import Any
 
 from tidegate import __version__
@@ -54,6 +55,8 @@ def build_document(report: RunReport) -> ReportDocument:
         ),
         capabilities=tuple(_capability(capability, report, secrets) for capability in Capability),
         counts=_count(report.results),
+        stopped=secrets.of_text(report.stopped),
+        not_run=report.not_run,
         areas=tuple(AreaDocument(name=area, counts=_count(results)) for area, results in report.by_area().items()),
         cases=tuple(_case(result, secrets) for result in report.results),
     )
@@ -139,7 +142,9 @@ def describe_check(expectation: Expect) -> CheckDocument:
 
 
 def _spell(value: Any) -> str:
-    """Functions by name: their addresses differ from run to run."""
+    """Functions by name: their addresses differ from run to run. Members of enums by their value."""
+    if isinstance(value, Enum):
+        return _spell(value.value)
     if callable(value):
         return str(getattr(value, "__name__", type(value).__name__))
     if isinstance(value, tuple) and len(value) == 1:

@@ -167,5 +167,7 @@ class ReportDocument(Struct, frozen=True, kw_only=True):
     server: ServerDocument
     capabilities: tuple[CapabilityDocument, ...]
     counts: Counts
+    stopped: Annotated[str, Meta(description="why the run ended before its end; empty: it did not")] = ""
+    not_run: Annotated[tuple[str, ...], Meta(description="ids of cases that it left out")] = ()
     areas: tuple[AreaDocument, ...]
     cases: tuple[CaseDocument, ...]

@@ -13,12 +13,15 @@ from tidegate.conformance.case import Severity
 from tidegate.conformance.html_case import render_case
 from tidegate.conformance.html_markup import Markup, Part, joined, prose, tag
 from tidegate.conformance.html_timeline import spell_time
-from tidegate.conformance.report_document import Counts, ReportDocument
-from tidegate.conformance.report_text import SIGNS, first_fault, list_failures, tell_verdict
+from tidegate.conformance.report_document import CaseDocument, Counts, ReportDocument
+from tidegate.conformance.report_text import SIGNS, first_fault, list_failures, tell_end, tell_verdict
 
 _ASSETS = resources.files("tidegate.conformance") / "report_assets"
 STYLE = _ASSETS.joinpath("report.css").read_text("utf-8")
 SCRIPT = _ASSETS.joinpath("report.js").read_text("utf-8")
+
+MAX_OPEN_FAILURES = 12
+"""Told at once; more are behind a line that opens."""
 
 
 def render_html(document: ReportDocument) -> str:
@@ -68,6 +71,7 @@ def _header(document: ReportDocument) -> Markup:
         tag("p", "Conformance report", class_="kicker"),
         tag("h1", tell_verdict(document)),
         tag("dl", *items, class_="facts"),
+        tag("p", tell_end(document), class_="stopped") if document.stopped else None,
     )
 
 
@@ -127,20 +131,26 @@ def _failures(document: ReportDocument) -> Markup | None:
     failed = list_failures(document)
     if not failed:
         return None
+    parts = [_failure_table(failed[:MAX_OPEN_FAILURES])]
+    if rest := failed[MAX_OPEN_FAILURES:]:
+        parts.append(tag("details", tag("summary", f"and {len(rest)} more"), _failure_table(rest), class_="plain"))
+    return tag("section", tag("h2", "What fails, worst first"), *parts)
+
+
+def _failure_table(failed: Sequence[CaseDocument]) -> Markup:
     rows = [
         tag(
             "tr",
             tag("td", tag("span", case.severity, class_="severity")),
             tag("td", tag("a", prose(case.title), href=f"#{case.id}"), tag("span", case.id, class_="id")),
             tag("td", first_fault(case), class_="says"),
-            tag("td", *(tag("p", prose(clause.text or clause.id)) for clause in case.clauses)),
+            tag("td", *(prose(clause.text) for clause in case.clauses[:1])),
         )
         for case in failed
     ]
     names = ("for a client", "what must be so", "what was seen", "clause")
     head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in names)))
-    table = tag("div", tag("table", head, tag("tbody", *rows), class_="failures"), class_="scroll")
-    return tag("section", tag("h2", "What fails, worst first"), table)
+    return tag("div", tag("table", head, tag("tbody", *rows), class_="failures"), class_="scroll")
 
 
 def _areas(document: ReportDocument) -> Markup:

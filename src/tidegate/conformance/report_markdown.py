@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tidegate.conformance.report_document import CaseDocument, Counts, ReportDocument
-from tidegate.conformance.report_text import SIGNS, list_failures, place_of, tell_verdict
+from tidegate.conformance.report_text import SIGNS, list_failures, place_of, tell_end, tell_verdict
 from tidegate.conformance.visible_text import one_line, visible
 
 MAX_MARKDOWN_BYTES = 60 * 1024
@@ -55,6 +55,8 @@ def _head(document: ReportDocument) -> str:
     facts += [f"{document.duration_s:.0f} s", f"seed {document.seed}"]
     facts += [f"tidegate conform {document.suite_version}", document.started_at]
     lines = [f"## {sign} {tell_verdict(document)}", "", ", ".join(filter(None, facts)), ""]
+    if document.stopped:
+        lines += [f"**{tell_end(document)}**", ""]
     lines += ["| area | ✓ pass | ✕ fail | – unsupported | ? inconclusive |", "|---|--:|--:|--:|--:|"]
     lines += [_row(area.name.replace("_", " "), area.counts) for area in document.areas]
     lines.append(_row("**all**", document.counts))

@@ -30,6 +30,13 @@ def tell_verdict(document: ReportDocument) -> str:
     return f"All {num_told} cases pass" if num_told > 1 else "The only case passes"
 
 
+def tell_end(document: ReportDocument) -> str:
+    """Returns why a run ended early, and what it left out, in a sentence; empty where it did not."""
+    if not document.stopped:
+        return ""
+    return f"The run ended early: {document.stopped}; {len(document.not_run)} cases were not run."
+
+
 def place_of(case: CaseDocument, fault: FaultDocument) -> str:
     """Returns where a fault is seen: `it`, `second, copy 3, event 5`."""
     where = fault.ask or "it"

@@ -5,6 +5,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from tidegate.conformance.ask import Place
 
+REQUEST_TIMEOUT_S = 60.0
+
 
 class TargetError(Exception):
     """The address cannot be used; the message says why and what would do."""
@@ -21,7 +23,7 @@ class Target:
     admin_token: str | None = None
     may_drain: bool = False
     seed: int = 0
-    timeout_s: float = 60.0
+    timeout_s: float = REQUEST_TIMEOUT_S
 
     def url_of(self, place: Place, path: str) -> str:
         """Returns the whole address. Raises TargetError where the place is not known."""
@@ -37,8 +39,12 @@ class Target:
 
 def read_base_url(text: str) -> str:
     """Returns the address with `/v1` at its end, without a slash. Raises TargetError."""
-    parts: SplitResult = urlsplit(text if "//" in text else f"http://{text}")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts: SplitResult = urlsplit(text if "//" in text else f"http://{text}")
+        has_port_that_is_one = parts.port is None or parts.port > 0
+    except ValueError as error:
+        raise TargetError(f"{text!r} is not an address of a server: {error}") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or not has_port_that_is_one:
         raise TargetError(f"{text!r} is not an address of a server; one looks like http://127.0.0.1:8000/v1")
     if "@" in parts.netloc:
         raise TargetError("the address holds a user name or a password; give the credential with --api-key")

@@ -17,8 +17,8 @@ NO_BACKEND = "none"
 MakeCompiler = Callable[[TokenTable], GrammarCompiler]
 
 _BUILT_IN = {
-    DEFAULT_BACKEND: "tidegate.grammar.llguidance_compiler",
-    "xgrammar": "tidegate.grammar.xgrammar_compiler",
+    DEFAULT_BACKEND: "tidegate.grammar.llguidance.llguidance_compiler",
+    "xgrammar": "tidegate.grammar.xgrammar.xgrammar_compiler",
 }
 """Modules, imported when asked for: what a backend needs may be missing, or large."""
 

@@ -38,8 +38,8 @@ from tidegate.contract.self_description import (
 from tidegate.contract.tokenize import DetokenizeRequest, TokenizeRequest
 from tidegate.contract.unknown_fields import UnknownFieldPolicy
 from tidegate.errors import QueueFull
-from tidegate.grammar.formats import ENFORCED_FORMATS
-from tidegate.grammar.schema_support import ENFORCED
+from tidegate.grammar.schema.formats import ENFORCED_FORMATS
+from tidegate.grammar.schema.schema_support import ENFORCED
 from tidegate.inference.model_info import ModelInfo
 from tidegate.inference.sampling import SamplingParams
 from tidegate.lifecycle.principal import Principal

@@ -15,10 +15,11 @@ from tidegate.contract.error_table import ERROR_TABLE
 from tidegate.contract.json_size import MAX_ELEMENTS, MAX_MEMBERS
 from tidegate.contract.self_description import DescribedLimit, LimitScope, LimitUnit
 from tidegate.grammar.json_text import MAX_SCHEMA_NODES
-from tidegate.grammar.lark_bounds import MAX_LARK_DEPTH, MAX_LARK_RULES
-from tidegate.grammar.lowered_bounds import MAX_MULTIPLE, MAX_PROPERTIES, MAX_RULE_DEPTH
-from tidegate.grammar.lowering import MAX_COMBINATIONS
-from tidegate.grammar.schema_ebnf import MAX_COUNTED, MAX_EBNF_BYTES
+from tidegate.grammar.lark.lark_bounds import MAX_LARK_DEPTH, MAX_LARK_RULES
+from tidegate.grammar.schema.counted_lengths import MAX_COUNTED_LENGTHS
+from tidegate.grammar.schema.lowered_bounds import MAX_MULTIPLE, MAX_PROPERTIES, MAX_RULE_DEPTH
+from tidegate.grammar.schema.lowering import MAX_COMBINATIONS
+from tidegate.grammar.xgrammar.schema_ebnf import MAX_COUNTED, MAX_EBNF_BYTES
 from tidegate.inference.model_info import ModelInfo
 from tidegate.lifecycle.principal import Quotas
 from tidegate.serving.prompt_rules import MAX_TOKENIZE_CHARACTERS
@@ -117,6 +118,7 @@ PUBLISHED_LIMITS: dict[str, PublishedLimit] = {
     "schema_rule_depth": _of_grammars(_fixed(MAX_RULE_DEPTH), "depth"),
     "schema_properties": _of_grammars(_fixed(MAX_PROPERTIES), "count"),
     "schema_multiple": _of_grammars(_fixed(MAX_MULTIPLE), "count"),
+    "schema_lengths": _of_grammars(_fixed(MAX_COUNTED_LENGTHS), "count"),
     "schema_count": _of_grammars(_fixed(MAX_COUNTED), "count", only_of="xgrammar"),
     "grammar_rules": _of_grammars(_fixed(MAX_LARK_RULES), "count", only_of="llguidance"),
     "grammar_depth": _of_grammars(_fixed(MAX_LARK_DEPTH), "depth", only_of="llguidance"),

@@ -106,9 +106,9 @@ CASES: tuple[Case, ...] = (
         needs=_CHAT,
         asks=(
             # A system message in each: templates may put one of their own where there is none.
-            Ask(name="alone", body=_messages(_SYSTEM, _USER)),
-            Ask(name="turn", body=_messages(_SYSTEM, *_HISTORY, _USER)),
-            Ask(name="it", body=_messages(_SYSTEM, *_HISTORY, *_HISTORY, _USER)),
+            Ask(name="alone", body=_messages(_SYSTEM, _USER), is_refusable=True),
+            Ask(name="turn", body=_messages(_SYSTEM, *_HISTORY, _USER), is_refusable=True),
+            Ask(name="it", body=_messages(_SYSTEM, *_HISTORY, *_HISTORY, _USER), is_refusable=True),
         ),
         expects=(*generated("alone", "turn", "it"), expect(counts_growing_prompts, "alone", "turn", "it")),
     ),
@@ -120,8 +120,8 @@ CASES: tuple[Case, ...] = (
         severity=Severity.WRONG_DATA,
         needs=_CHAT,
         asks=(
-            Ask(name="short", body=_messages({"role": "system", "content": "Be kind."}, _USER)),
-            Ask(name="it", body=_messages(_SYSTEM, _USER)),
+            Ask(name="short", body=_messages({"role": "system", "content": "Be kind."}, _USER), is_refusable=True),
+            Ask(name="it", body=_messages(_SYSTEM, _USER), is_refusable=True),
         ),
         expects=(*generated("short", "it"), expect(counts_growing_prompts, "short", "it")),
     ),
@@ -146,8 +146,12 @@ CASES: tuple[Case, ...] = (
         severity=Severity.WRONG_DATA,
         needs=_CHAT,
         asks=(
-            Ask(name="short", body=_messages(_HISTORY[0], {"role": "assistant", "content": "Yellow."}, _USER)),
-            Ask(name="it", body=_messages(*_HISTORY, _USER)),
+            Ask(
+                name="short",
+                body=_messages(_HISTORY[0], {"role": "assistant", "content": "Yellow."}, _USER),
+                is_refusable=True,
+            ),
+            Ask(name="it", body=_messages(*_HISTORY, _USER), is_refusable=True),
         ),
         expects=(*generated("short", "it"), expect(counts_growing_prompts, "short", "it")),
     ),

@@ -78,9 +78,10 @@ CASES: tuple[Case, ...] = (
         needs=_STREAMS,
         asks=(
             Ask(name="whole", body=chat_body(n=3, max_tokens=8), is_refusable=True),
-            Ask(body=streamed(chat_body(n=3, max_tokens=8)), is_refusable=True, wave=1),
+            Ask(name="again", body=chat_body(n=3, max_tokens=8), is_refusable=True, wave=1),
+            Ask(body=streamed(chat_body(n=3, max_tokens=8)), is_refusable=True, wave=2),
         ),
-        expects=(*generated("whole", "it"), expect(are_same, "whole"), expect(are_same)),
+        expects=(*generated("whole", "again", "it"), expect(are_same, "whole", "again", "it")),
         turn=Turn.ALONE,
     ),
     Case(

@@ -1,6 +1,7 @@
 """How what is wrong with a request is told, on every path that a request can fail on."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tidegate.conformance.ask import Ask
@@ -16,6 +17,7 @@ from tidegate.conformance.checks.errors import (
     is_refused,
     shows_no_internals,
 )
+from tidegate.conformance.checks.sturdiness import is_answered
 
 FAULTY = (400, 422)
 _CHAT = (Capability.CHAT,)
@@ -76,12 +78,15 @@ _BY_PATH = (
         "A body of another media type is refused with an error object, if it is refused",
         _OBJECT,
     ),
-    _shaped(
-        "no_messages",
-        Ask(body=without(chat_body(), "messages")),
-        FAULTY,
-        "A chat request without messages is refused with an error object",
-        "A caller whose messages got lost is answered as if nothing were wrong.",
+    replace(
+        _shaped(
+            "no_messages",
+            Ask(body=without(chat_body(), "messages")),
+            FAULTY,
+            "A chat request without messages is refused with an error object",
+            "A caller whose messages got lost is answered as if nothing were wrong.",
+        ),
+        clauses=("openai:parameters.required", "openai:errors.object", "openai:errors.status"),
     ),
     _shaped(
         "wrong_type",
@@ -217,7 +222,10 @@ _OVER_PATHS = (
         severity=Severity.BREAKS_CLIENTS,
         needs=_CHAT,
         asks=_ODD,
-        expects=tuple(expect(is_refused, ask.name, allowed=(*FAULTY, 501)) for ask in _ODD),
+        expects=(
+            *(expect(is_refused, ask.name, allowed=FAULTY) for ask in _ODD[:2]),
+            *(expect(is_answered, ask.name, besides=(501,)) for ask in _ODD[2:]),
+        ),
     ),
     Case(
         id="errors.no_success",

@@ -66,20 +66,6 @@ _TYPES = (
         Severity.WRONG_DATA,
     ),
     _refusing(
-        "numeric_text",
-        "A text of digits is no number either",
-        "Servers that convert hide the mistake until the next server refuses.",
-        "parameters.type",
-        {"float": {"temperature": "0.5"}, "integer": {"max_tokens": "5"}},
-    ),
-    _refusing(
-        "boolean_for_integer",
-        "A boolean is no integer",
-        "`true` becomes 1: one token, one answer, and no word about it.",
-        "parameters.type",
-        {"max_tokens": {"max_tokens": True}, "n": {"n": True}, "seed": {"seed": False}},
-    ),
-    _refusing(
         "fraction_for_integer",
         "A number with a fraction is no integer",
         "Half a token is rounded down by one server and up by the next.",

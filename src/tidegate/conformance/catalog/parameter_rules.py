@@ -81,7 +81,10 @@ _RANGES: dict[str, Told] = {
 }
 _TYPES: dict[str, Told] = {
     "text": ({"temperature": "0.5"}, "temperature"),
+    "digits": ({"max_tokens": "5"}, "max_tokens"),
     "boolean": ({"max_tokens": True}, "max_tokens"),
+    "boolean_seed": ({"seed": False}, "seed"),
+    "boolean_n": ({"n": True}, "n"),
     "fraction": ({"n": 1.5}, "n"),
     "word": ({"stream": "yes"}, "stream"),
     "lone_options": ({"stream_options": {"include_usage": True}}, "stream_options"),

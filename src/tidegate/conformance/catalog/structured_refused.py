@@ -185,6 +185,16 @@ def _ours(name: str, title: str, clause: str, fields: dict[str, Any], args: dict
 
 CASES: tuple[Case, ...] = (
     *(_broken(*row) for row in _BROKEN),
+    Case(
+        id="structured.refuses_before_streaming",
+        title="A schema that is none is refused with a status, also where a stream was asked for",
+        why="A 200 tells load balancers and retries that all is well; many clients never see an error inside a stream.",
+        clauses=("openai:response_format.shape", "openai:response_format.streamed"),
+        severity=Severity.BREAKS_CLIENTS,
+        needs=(Capability.JSON_SCHEMA, Capability.STREAMS),
+        asks=(Ask(body=chat_body(response_format=schema_format(closed(a={"type": "colour"})), stream=True)),),
+        expects=(expect(is_refused),),
+    ),
     *(
         _ours(name, title, "invalid", {"response_format": schema_format(schema)}, args, Capability.JSON_SCHEMA)
         for name, title, schema, args in _EXACT

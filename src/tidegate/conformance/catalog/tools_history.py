@@ -39,7 +39,7 @@ def _accepted(name: str, title: str, body: dict[str, Any], profile: Profile = Pr
     )
 
 
-def _custom(name: str, title: str, syntax: str, definition: str) -> Case:
+def _custom(name: str, title: str, syntax: str, definition: str, **fields: Any) -> Case:
     tool = {
         "type": "custom",
         "custom": {
@@ -54,10 +54,10 @@ def _custom(name: str, title: str, syntax: str, definition: str) -> Case:
         why="The text goes into a program that reads nothing else: a patch, a query, a command.",
         clauses=("openai:tools.custom",),
         severity=Severity.WRONG_DATA,
-        needs=(Capability.CUSTOM_TOOLS,),
+        needs=(Capability.CUSTOM_TOOLS, *((Capability.STREAMS,) if fields else ())),
         asks=(
             Ask(
-                body=tool_body(tool, tool_choice={"type": "custom", "custom": {"name": "tag"}}),
+                body=tool_body(tool, tool_choice={"type": "custom", "custom": {"name": "tag"}}, **fields),
                 script=plays_calls(("tag", '{"input": "abc-12"}')),
                 is_refusable=True,
             ),
@@ -149,6 +149,9 @@ CASES: tuple[Case, ...] = (
     ),
     _custom("regex", "A custom tool's input keeps its regular expression", "regex", _PATTERN),
     _custom("lark", "A custom tool's input keeps its Lark grammar", "lark", 'start: /[a-f]{3}/ "-" /[0-9]{2}/'),
+    _custom(
+        "streamed", "A custom tool's input keeps its regular expression in a stream", "regex", _PATTERN, stream=True
+    ),
     Case(
         id="tools.legacy_functions",
         title="`functions` with `function_call` give a `function_call`, or are refused",

@@ -153,6 +153,16 @@ CASES: tuple[Case, ...] = (
     *(_broken(*row) for row in _BROKEN),
     *(_exact(*row) for row in _EXACT),
     Case(
+        id="tools.refuses_before_streaming",
+        title="A choice of a tool that is not offered is refused with a status, also where a stream was asked for",
+        why="A 200 tells load balancers and retries that all is well; many clients never see an error inside a stream.",
+        clauses=("openai:tools.choice_named",),
+        severity=Severity.BREAKS_CLIENTS,
+        needs=(Capability.TOOLS, Capability.STREAMS),
+        asks=(Ask(body=tool_body(tool_choice=named("open_door"), stream=True)),),
+        expects=(expect(is_refused),),
+    ),
+    Case(
         id="tools.refuses_required_without_tools",
         title="tool_choice `required` without tools is refused",
         why="The caller is promised a call that cannot come, and waits for it.",

@@ -25,6 +25,7 @@ _TEXTS: tuple[tuple[str, str, str], ...] = (
 )
 _PROMPT = "\u65e5 \U0001f600 e\u0301 \u05e9\u200f\u0645 \xdf \u20ac \u0915\u094d\u0937"
 _CONTROLS = 'tab\t quote" slash\\ bell\x07 escape\x1b delete\x7f end'
+_NUL = "before\x00behind"
 _QUESTION = 'What does "gr\xfcn \U0001f7e2" mean?'
 _SPLIT = pieces("gr", b"\xc3", b"\xbcn ", b"\xf0", b"\x9f\x9f", b"\xa2", " ", b"\xe6\x97\xa5\xe6", b"\x9c\xac", "!")
 _SPLIT_TEXT = "gr\xfcn \U0001f7e2 \u65e5\u672c!"
@@ -116,6 +117,7 @@ CASES: tuple[Case, ...] = (
         why="One bad token ends the stream, or makes the answer unreadable as JSON.",
         clauses=("openai:text.unicode",),
         severity=Severity.BREAKS_CLIENTS,
+        profile=Profile.TIDEGATE,
         needs=_SCRIPTED,
         asks=(
             Ask(name="whole", body=chat_body(), script=pieces("a", b"\xff", "b", b"\xc0", "c")),
@@ -149,6 +151,19 @@ CASES: tuple[Case, ...] = (
         needs=_ECHO,
         asks=(completions_ask(completion_body(_CONTROLS, max_tokens=2, echo=True), is_refusable=True),),
         expects=(*generated(), expect(is_echoed)),
+    ),
+    Case(
+        id="unicode.nul",
+        title="Text behind a NUL is not lost, whole or streamed",
+        why="What stands behind the NUL is neither read nor answered, and nobody is told.",
+        clauses=("openai:text.unicode", "openai:completions.echo"),
+        severity=Severity.WRONG_DATA,
+        needs=(*_ECHO, Capability.STREAMS),
+        asks=(
+            completions_ask(completion_body(_NUL, max_tokens=2, echo=True), name="whole", is_refusable=True),
+            completions_ask(streamed(completion_body(_NUL, max_tokens=2, echo=True)), is_refusable=True),
+        ),
+        expects=(*generated("whole", "it"), expect(is_echoed, "whole"), expect(is_echoed)),
     ),
     Case(
         id="unicode.escaped_request",

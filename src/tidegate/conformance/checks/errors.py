@@ -81,7 +81,7 @@ def shows_no_internals(exchange: Exchange) -> Iterator[Fault]:
     """Nothing of an error's body tells how the server is built or where it lies."""
     if _is_success(exchange):
         return
-    text = exchange.body.decode("utf-8", "replace")
+    text = "\n".join(_texts(exchange.json)) or exchange.body.decode("utf-8", "replace")
     for name, pattern in INTERNALS.items():
         if (found := pattern.search(text)) is not None:
             yield Fault(f"the error shows {name}: {found[0][:100]!r}")
@@ -125,6 +125,19 @@ def forbids_retry(exchange: Exchange, *, must_say: bool) -> Iterator[Fault]:
 
 def _is_success(exchange: Exchange) -> bool:
     return exchange.status is not None and 200 <= exchange.status < 300
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yields all texts of a JSON value, names too, as they read without escapes; however deep it is."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, dict):
+            waiting += [*part, *part.values()]
+        elif isinstance(part, list):
+            waiting += part
 
 
 def _beginning(exchange: Exchange) -> str:

@@ -5,12 +5,16 @@ from typing import Any
 
 from tidegate.conformance.answer import Answer, read_answer
 from tidegate.conformance.checks.status import has_status
-from tidegate.conformance.exchange import Exchange
+from tidegate.conformance.exchange import Ending, Exchange
 from tidegate.conformance.verdict import CannotTell, Fault
 
 
 def generates(exchange: Exchange) -> Iterator[Fault]:
-    """Status 200, a response that ends as its framing promised, JSON or an event stream, and no error inside it."""
+    """Status 200, a response that ends as its framing promised, JSON or an event stream, and no error inside it. Raises
+    CannotTell where our own patience ended first: slowness breaks none of the rules that cases of answers are about.
+    """
+    if exchange.ending is Ending.TIMED_OUT and not exchange.is_done:
+        raise CannotTell(f"the answer had not ended {exchange.detail or 'in time'}".rstrip())
     faults = list(has_status(exchange, allowed=(200,)))
     yield from faults
     if faults:

@@ -44,6 +44,14 @@ def is_listed_model(listed: Exchange, exchange: Exchange) -> Iterator[Fault]:
             )
 
 
+def is_found_alike(plain: Exchange, encoded: Exchange) -> Iterator[Fault]:
+    """The same model is found under both spellings. Raises CannotTell where models cannot be looked up at all."""
+    if plain.status != 200:
+        raise CannotTell(f"looking up a model got {plain.status}")
+    if encoded.status != 200 or at(encoded.json, "id") != at(plain.json, "id"):
+        yield Fault(f"status {encoded.status}, but {plain.status} for the id as it stands", ask=encoded.ask)
+
+
 def path_of_first(listed: Exchange, *, encodes: str = "") -> str:
     """Returns the path of the first model of the list, percent-encoded as a path segment; all letters of `encodes`
     too. Raises CannotTell where the list names none.

@@ -11,17 +11,15 @@ SERVED = ("choices", "data", "id", "object", "models", "tokens")
 
 
 def is_locked(exchange: Exchange) -> Iterator[Fault]:
-    """Without a key nothing is served: 401, or any refusal or redirection that tells nothing. An empty 2xx, as to
-    OPTIONS, serves nothing.
+    """Without a key nothing is served: 401, or any refusal or redirection that tells nothing. A 2xx to OPTIONS tells
+    only which methods there are.
     """
     if exchange.status is None:
         yield Fault(f"no response: {exchange.ending.value} {exchange.detail}".rstrip())
     elif exchange.status >= 500:
         yield Fault(f"status {exchange.status}, expected a refusal")
-    elif exchange.status < 300 and (exchange.body or exchange.method not in ("OPTIONS", "HEAD")):
-        yield Fault(f"status {exchange.status} and an answer without a key")
-    elif exchange.status < 300 and exchange.method == "HEAD":
-        yield Fault(f"status {exchange.status} to HEAD without a key")
+    elif exchange.status < 300 and exchange.method != "OPTIONS":
+        yield Fault(f"status {exchange.status} to {exchange.method} without a key")
     for name in SERVED:
         if at(exchange.json, name):
             yield Fault(f"the answer without a key holds {name!r}")

@@ -1,6 +1,7 @@
 """How the bytes of a stream are framed, and when they come."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from tidegate.conformance.checks.generation import answer_of, stream_chunks
 from tidegate.conformance.exchange import Exchange
@@ -42,6 +43,12 @@ def has_stream_headers(exchange: Exchange) -> Iterator[Fault]:
             yield Fault(f"{name} is {exchange.headers[name]!r}; a stream has none")
 
 
+def _has_text(chunk: Any) -> bool:
+    """Whether the chunk has anything that was generated: content, reasoning, a call."""
+    delta = at(chunk, "choices", 0, "delta")
+    return isinstance(delta, dict) and any(value for name, value in delta.items() if name != "role")
+
+
 def arrives_over_time(before: Exchange, long: Exchange, after: Exchange) -> Iterator[Fault]:
     """Text comes while it is generated. `before` and `after`: the same stream, cut to one token: what passes until the
     first token is not counted. Raises CannotTell where all of it is too fast to tell.
@@ -49,11 +56,7 @@ def arrives_over_time(before: Exchange, long: Exchange, after: Exchange) -> Iter
     for exchange in (before, long, after):
         stream_chunks(exchange)
     decode_s = long.duration_s - max(before.duration_s, after.duration_s)
-    times = [
-        timed.at_s
-        for timed, chunk in zip(long.events, long.chunks, strict=False)
-        if at(chunk, "choices", 0, "delta", "content")
-    ]
+    times = [timed.at_s for timed, chunk in zip(long.events, long.chunks, strict=False) if _has_text(chunk)]
     answer_of(long)
     if decode_s < MIN_DECODE_S:
         raise CannotTell(f"the answer took {max(decode_s, 0):.2f} s after its first token: too fast to tell")

@@ -75,7 +75,7 @@
   }
 
   addEventListener("keydown", (event) => {
-    if (event.key === "/" && !event.target.matches("input, select, textarea")) {
+    if (event.key === "/" && !event.target.matches?.("input, select, textarea")) {
       event.preventDefault();
       byId("text").focus();
     }

@@ -1,0 +1,1 @@
+"""llguidance as a backend. Begin at `llguidance_compiler.py`."""

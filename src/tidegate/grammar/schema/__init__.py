@@ -1,0 +1,1 @@
+"""JSON Schema: from what a caller writes to the words that a backend keeps exactly. Begin at `lowering.py`."""

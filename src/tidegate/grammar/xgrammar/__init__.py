@@ -1,0 +1,1 @@
+"""xgrammar as a backend, and schemas in its EBNF. Begin at `xgrammar_compiler.py`."""
