@@ -7,7 +7,7 @@ import pytest
 from tidegate.cli.conform_progress import ProgressView, describe_result
 from tidegate.conformance.ask import Ask
 from tidegate.conformance.case import Case, Severity
-from tidegate.conformance.run_report import Result
+from tidegate.conformance.running.run_report import Result
 from tidegate.conformance.verdict import Fault, Outcome, Verdict
 
 CASE = Case(

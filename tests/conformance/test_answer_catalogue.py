@@ -3,9 +3,9 @@
 import pytest
 
 from harness.judged_case import cases_of
-from tidegate.conformance.answer_clauses import OPENAI_ANSWERS, TIDEGATE_ANSWERS
 from tidegate.conformance.case import Case, Profile
-from tidegate.conformance.clauses import CLAUSES
+from tidegate.conformance.clauses.answers import OPENAI_ANSWERS, TIDEGATE_ANSWERS
+from tidegate.conformance.clauses.clause import CLAUSES
 
 AREAS = ("chat", "completions", "stream", "stop", "unicode", "logprobs", "usage", "choices", "seeds")
 CASES = cases_of(*AREAS)

@@ -23,8 +23,8 @@ from tidegate.conformance.checks.stops import (
 from tidegate.conformance.checks.stream_framing import arrives_over_time
 from tidegate.conformance.checks.unicode_text import says_in_json
 from tidegate.conformance.checks.usage import is_cut_at, says_that_it_was_cut
-from tidegate.conformance.exchange import Ending, Exchange
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Ending, Exchange
 
 CANNOT_TELL = "cannot tell"
 RIGHT = "right"

@@ -18,9 +18,9 @@ from tidegate.conformance.diff.report_junit import render_junit
 from tidegate.conformance.diff.report_lines import write_lines
 from tidegate.conformance.diff.report_markdown import render_markdown
 from tidegate.conformance.diff.side import Side
-from tidegate.conformance.probe import Probed
-from tidegate.conformance.run_report import RunReport
-from tidegate.conformance.target import Target
+from tidegate.conformance.probing.probe import Probed
+from tidegate.conformance.running.run_report import RunReport
+from tidegate.conformance.wire.target import Target
 
 
 def _text(number: int, because: str = "greedy") -> Difference:

@@ -9,10 +9,10 @@ import pytest
 
 from harness.hostile_server import HostileServer, Plays, goes_on_forever, resets, says
 from tidegate.conformance.ask import Ask, Leaving, Manner
-from tidegate.conformance.exchange import Ending, Exchange
-from tidegate.conformance.fill import Filling, fill
-from tidegate.conformance.http_client import Bounds, exchange
-from tidegate.conformance.target import Target
+from tidegate.conformance.wire.exchange import Ending, Exchange
+from tidegate.conformance.wire.fill import Filling, fill
+from tidegate.conformance.wire.http_client import Bounds, exchange
+from tidegate.conformance.wire.target import Target
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 WHOLE = OK + b'Content-Length: 11\r\n\r\n{"ok":true}'

@@ -4,9 +4,9 @@ import pytest
 
 from harness.exchanges import exchanged, http
 from tidegate.conformance.checks.load import has_quickened, is_back_to
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.metric_formats import read_load, read_samples
 from tidegate.conformance.verdict import CannotTell
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.metric_formats import read_load, read_samples
 
 PAGES = {
     "Tidegate": 'tidegate_requests_running 2\ntidegate_kv_blocks{state="used"} 7\ntidegate_kv_blocks{state="free"} 9\n',

@@ -8,13 +8,13 @@ import pytest
 
 from harness.exchanges import answered, exchanged
 from tidegate.conformance.ask import Ask, Place
-from tidegate.conformance.capability import Capability
-from tidegate.conformance.exchange import Ending, Exchange
 from tidegate.conformance.judge import Evidence
-from tidegate.conformance.probe import MAX_ATTEMPTS, NoServerError, probe
-from tidegate.conformance.probe_table import PROBES
-from tidegate.conformance.probed import Probed
-from tidegate.conformance.site import Site
+from tidegate.conformance.probing.capability import Capability
+from tidegate.conformance.probing.probe import MAX_ATTEMPTS, NoServerError, probe
+from tidegate.conformance.probing.probe_table import PROBES
+from tidegate.conformance.probing.probed import Probed
+from tidegate.conformance.probing.site import Site
+from tidegate.conformance.wire.exchange import Ending, Exchange
 
 ANSWER = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "hello"}, "finish_reason": "stop"}]}
 MODELS = {"object": "list", "data": [{"id": "tide-1", "owned_by": "sea"}]}

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from harness.exchanges import answered, exchanged, http
-from tidegate.conformance import probe_decisions as decisions
-from tidegate.conformance.exchange import Ending, Exchange
-from tidegate.conformance.site import Site
+from tidegate.conformance.probing import probe_decisions as decisions
+from tidegate.conformance.probing.site import Site
+from tidegate.conformance.wire.exchange import Ending, Exchange
 
 PEER = Site()
 OURS = Site(has_contract=True)

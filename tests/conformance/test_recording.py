@@ -10,22 +10,29 @@ import pytest
 
 from harness.exchanges import answered, exchanged, http
 from harness.hostile_server import HostileServer, says
-from tidegate.conformance import recording, recording_files
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Severity, expect
 from tidegate.conformance.checks.body import has_value
 from tidegate.conformance.checks.status import has_status
-from tidegate.conformance.exchange import Ending, Exchange
 from tidegate.conformance.judge import CaseRun
-from tidegate.conformance.probed import Probed
-from tidegate.conformance.recording import RecordingError, decode_bytes, decode_case, encode_bytes, encode_case
-from tidegate.conformance.recording_files import RecordingWriter, read_recording
-from tidegate.conformance.replay import manifest_of, replay
-from tidegate.conformance.run_report import RunReport
-from tidegate.conformance.runner import Runner
-from tidegate.conformance.target import Target
+from tidegate.conformance.probing.capability import Capability
+from tidegate.conformance.probing.probed import Probed
+from tidegate.conformance.recording import files as recording_files
+from tidegate.conformance.recording import format as recording
+from tidegate.conformance.recording.files import RecordingWriter, read_recording
+from tidegate.conformance.recording.format import (
+    RecordingError,
+    decode_bytes,
+    decode_case,
+    encode_bytes,
+    encode_case,
+)
+from tidegate.conformance.recording.replay import manifest_of, replay
+from tidegate.conformance.running.run_report import RunReport
+from tidegate.conformance.running.runner import Runner
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Ending, Exchange
+from tidegate.conformance.wire.target import Target
 
 BYTES: dict[str, bytes] = {
     "nothing": b"",

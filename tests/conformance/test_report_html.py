@@ -19,13 +19,13 @@ from harness.made_report import (
     stream,
     whole,
 )
-from tidegate.conformance.exchange import Ending
-from tidegate.conformance.html_markup import Markup, prose, tag, text
-from tidegate.conformance.html_timeline import find_moments, spell_time
-from tidegate.conformance.report_builder import build_document
-from tidegate.conformance.report_html import SCRIPT, STYLE, render_html
-from tidegate.conformance.run_report import Result, RunReport
+from tidegate.conformance.reports.builder import build_document
+from tidegate.conformance.reports.html import SCRIPT, STYLE, render_html
+from tidegate.conformance.reports.html_markup import Markup, prose, tag, text
+from tidegate.conformance.reports.html_timeline import find_moments, spell_time
+from tidegate.conformance.running.run_report import Result, RunReport
 from tidegate.conformance.verdict import Fault, Outcome, Verdict
+from tidegate.conformance.wire.exchange import Ending
 
 VOID = {"meta", "input"}
 

@@ -9,14 +9,14 @@ import jsonschema_rs
 import pytest
 
 from harness.made_report import KEY, every_outcome, make_case, make_exchange, make_report, make_result, stream, whole
-from tidegate.conformance import report_transcripts
-from tidegate.conformance.exchange import Ending
-from tidegate.conformance.report_builder import MAX_FAULT_CHARS, MAX_FAULTS, build_document
-from tidegate.conformance.report_json import render_json, render_schema
-from tidegate.conformance.report_transcripts import show_bytes
-from tidegate.conformance.run_report import Result, RunReport
-from tidegate.conformance.secrets_out import SecretsOut
+from tidegate.conformance.reports import transcripts as report_transcripts
+from tidegate.conformance.reports.builder import MAX_FAULT_CHARS, MAX_FAULTS, build_document
+from tidegate.conformance.reports.json_report import render_json, render_schema
+from tidegate.conformance.reports.secrets_out import SecretsOut
+from tidegate.conformance.reports.transcripts import show_bytes
+from tidegate.conformance.running.run_report import Result, RunReport
 from tidegate.conformance.verdict import Fault, Outcome, Verdict
+from tidegate.conformance.wire.exchange import Ending
 
 PAGE = Path(__file__).parents[2] / "docs" / "conformance" / "report.schema.json"
 PASS = Verdict("chat.it", Outcome.PASS)
@@ -37,7 +37,9 @@ def failed(*faults: Fault) -> Verdict:
 
 
 def test_the_published_schema_is_up_to_date() -> None:
-    assert PAGE.read_text("utf-8") == render_schema(), "run: python -m tidegate.conformance.report_json " + str(PAGE)
+    assert PAGE.read_text("utf-8") == render_schema(), "run: python -m tidegate.conformance.reports.json_report " + str(
+        PAGE
+    )
 
 
 def test_every_outcome_is_valid_and_counted() -> None:

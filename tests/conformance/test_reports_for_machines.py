@@ -9,12 +9,12 @@ import pytest
 
 from harness.made_report import HOSTILE, every_outcome, make_case, make_exchange, make_report, make_result, whole
 from tidegate.conformance.case import Severity
-from tidegate.conformance.report import RENDERERS, ReportError, check_report_path, write_report, write_reports
-from tidegate.conformance.report_builder import build_document
-from tidegate.conformance.report_junit import render_junit
-from tidegate.conformance.report_markdown import MAX_MARKDOWN_BYTES, code, render_markdown
-from tidegate.conformance.report_terminal import MAX_FAILURES, render_summary
-from tidegate.conformance.run_report import RunReport
+from tidegate.conformance.reports.builder import build_document
+from tidegate.conformance.reports.junit import render_junit
+from tidegate.conformance.reports.markdown import MAX_MARKDOWN_BYTES, code, render_markdown
+from tidegate.conformance.reports.terminal import MAX_FAILURES, render_summary
+from tidegate.conformance.reports.write import RENDERERS, ReportError, check_report_path, write_report, write_reports
+from tidegate.conformance.running.run_report import RunReport
 from tidegate.conformance.verdict import Fault, Outcome, Verdict
 
 

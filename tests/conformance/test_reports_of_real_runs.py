@@ -15,9 +15,9 @@ from harness.judged_case import RightServer, RightServers, mutated
 from harness.made_report import HOSTILE
 from harness.mutant import Headers, Heard, Mutant
 from tidegate.conformance.catalog import CASES
-from tidegate.conformance.report import RENDERERS, write_reports
-from tidegate.conformance.report_json import render_schema
-from tidegate.conformance.runner import Runner
+from tidegate.conformance.reports.json_report import render_schema
+from tidegate.conformance.reports.write import RENDERERS, write_reports
+from tidegate.conformance.running.runner import Runner
 
 ASKED = ("chat.object", "stream.one_id", "stream.done", "auth.no_key", "models.list", "tools.call_id")
 SENT = HOSTILE.replace("\ud800", "")

@@ -7,13 +7,13 @@ import pytest
 from harness.exchanges import answered
 from tidegate.conformance.ask import Ask
 from tidegate.conformance.case import Case, Profile, Severity
-from tidegate.conformance.conclusion import ExitStatus, conclude
-from tidegate.conformance.probed import Probed
-from tidegate.conformance.run_plan import plan_run
-from tidegate.conformance.run_profile import BUILT_IN, BY_SERVER, ProfileError, find_case, read_profile
-from tidegate.conformance.run_report import Result, RunReport
-from tidegate.conformance.target import Target, TargetError, read_base_url
+from tidegate.conformance.probing.probed import Probed
+from tidegate.conformance.running.conclusion import ExitStatus, conclude
+from tidegate.conformance.running.run_plan import plan_run
+from tidegate.conformance.running.run_profile import BUILT_IN, BY_SERVER, ProfileError, find_case, read_profile
+from tidegate.conformance.running.run_report import Result, RunReport
 from tidegate.conformance.verdict import Fault, Outcome, Verdict
+from tidegate.conformance.wire.target import Target, TargetError, read_base_url
 
 
 def case(case_id: str, profile: Profile = Profile.OPENAI) -> Case:

@@ -15,13 +15,13 @@ from harness.hostile_server import HostileServer, Plays, says
 from tidegate.conformance.ask import Ask, Derived, Manner, Until
 from tidegate.conformance.case import Case, Severity, Turn, expect, expect_over
 from tidegate.conformance.checks.status import has_status
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import at
-from tidegate.conformance.probed import Probed
-from tidegate.conformance.run_report import RunReport
-from tidegate.conformance.runner import RunBounds, Runner
-from tidegate.conformance.target import Target
+from tidegate.conformance.probing.probed import Probed
+from tidegate.conformance.running.run_report import RunReport
+from tidegate.conformance.running.runner import RunBounds, Runner
 from tidegate.conformance.verdict import CannotTell, Fault, Outcome
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import at
+from tidegate.conformance.wire.target import Target
 
 PROBED = Probed("tide-1", frozenset(), {}, False, False)
 IS_OK = expect(has_status, allowed=(200,))

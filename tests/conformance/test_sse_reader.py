@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.conformance.sse_reader import Deviation, SseEvent, SseReader
+from tidegate.conformance.wire.sse_reader import Deviation, SseEvent, SseReader
 
 VECTORS = json.loads((Path(__file__).parents[1] / "data" / "sse" / "vectors.json").read_text("utf-8"))
 GOOD = 'data: {"a":"é"}\n\n: ping\n: ping\ndata: {}\n\n: ping\ndata: [DONE]\n\n'.encode()

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from tidegate.conformance.body_coding import make_chunks
 from tidegate.conformance.checks.bounds import is_within, passes_limit, tells_limit
 from tidegate.conformance.checks.errors import (
     forbids_retry,
@@ -18,9 +17,10 @@ from tidegate.conformance.checks.http_headers import has_own_request_id, have_di
 from tidegate.conformance.checks.models import is_found_alike, is_model_list, path_of_first
 from tidegate.conformance.checks.secrecy import is_locked
 from tidegate.conformance.checks.sturdiness import is_answered, is_answered_or_closed, is_turned_away
-from tidegate.conformance.exchange import Ending, Exchange, Piece
 from tidegate.conformance.limit_bodies import FIELDS, over_long_prompt
 from tidegate.conformance.verdict import CannotTell
+from tidegate.conformance.wire.body_coding import make_chunks
+from tidegate.conformance.wire.exchange import Ending, Exchange, Piece
 
 ERROR = {"message": "no", "type": "invalid_request_error", "param": None, "code": None}
 

@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 from tidegate.conformance.catalog import CASES
-from tidegate.conformance.catalog_pages import INDEX, render_pages
+from tidegate.conformance.reports.catalog_pages import INDEX, render_pages
 
 FOLDER = Path(__file__).parents[2] / "docs" / "conformance"
-REMEDY = "run: python -m tidegate.conformance.catalog_pages docs/conformance"
+REMEDY = "run: python -m tidegate.conformance.reports.catalog_pages docs/conformance"
 
 
 def test_the_pages_are_up_to_date() -> None:

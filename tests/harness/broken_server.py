@@ -8,8 +8,8 @@ import threading
 from collections.abc import Iterable, Iterator
 
 from harness.mutant import Headers, Heard, Mutant, Said
-from tidegate.conformance.http_response import ResponseReader
-from tidegate.conformance.sse_reader import SseReader
+from tidegate.conformance.wire.http_response import ResponseReader
+from tidegate.conformance.wire.sse_reader import SseReader
 
 PATIENCE_S = 60.0
 SEND_BUFFER_BYTES = 64 * 1024

@@ -9,7 +9,7 @@ from tidegate.conformance.catalog import CASES
 from tidegate.conformance.diff.comparison import Comparison, compare_sides
 from tidegate.conformance.diff.declared import Change
 from tidegate.conformance.diff.side import Side
-from tidegate.conformance.runner import Runner
+from tidegate.conformance.running.runner import Runner
 
 
 def side_of(server: RightServer, patterns: Sequence[str], *, name: str = "", num_runs: int = 1) -> Side:

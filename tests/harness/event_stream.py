@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.error_leaks import find_leak
-from tidegate.conformance.sse_reader import SseReader
+from tidegate.conformance.wire.sse_reader import SseReader
 
 DONE = "[DONE]"
 

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tidegate.conformance.exchange import Ending, Exchange, Piece
+from tidegate.conformance.wire.exchange import Ending, Exchange, Piece
 
 
 def http(status: int, body: bytes, content_type: str = "application/json", **headers: str) -> bytes:

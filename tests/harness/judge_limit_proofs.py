@@ -3,33 +3,33 @@
 JUDGE_PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     "conformance/test_http_client.py": {
         "every_answer_ends_in_words": (
-            "conformance/http_client.py MAX_RESPONSE_BYTES",
-            "conformance/http_client.py MAX_RESPONSE_PARTS",
-            "conformance/http_response.py MAX_HEAD_BYTES",
-            "conformance/http_response.py MAX_INTERIM",
+            "conformance/wire/http_client.py MAX_RESPONSE_BYTES",
+            "conformance/wire/http_client.py MAX_RESPONSE_PARTS",
+            "conformance/wire/http_response.py MAX_HEAD_BYTES",
+            "conformance/wire/http_response.py MAX_INTERIM",
         ),
-        "silence_ends_at_the_time_limit": ("conformance/target.py REQUEST_TIMEOUT_S",),
+        "silence_ends_at_the_time_limit": ("conformance/wire/target.py REQUEST_TIMEOUT_S",),
     },
     "conformance/test_runner.py": {
         "a_run_ends_at_its_bounds": (
-            "conformance/runner.py RunBounds.max_s",
-            "conformance/runner.py RunBounds.max_requests",
-            "conformance/runner.py RunBounds.max_bytes",
+            "conformance/running/runner.py RunBounds.max_s",
+            "conformance/running/runner.py RunBounds.max_requests",
+            "conformance/running/runner.py RunBounds.max_bytes",
         ),
-        "a_server_that_dies_costs_the_later_cases_no_time": ("conformance/runner.py RunBounds.patience_s",),
-        "a_server_that_hangs_is_not_waited_for_again_and_again": ("conformance/runner.py RunBounds.answer_s",),
+        "a_server_that_dies_costs_the_later_cases_no_time": ("conformance/running/runner.py RunBounds.patience_s",),
+        "a_server_that_hangs_is_not_waited_for_again_and_again": ("conformance/running/runner.py RunBounds.answer_s",),
     },
     "conformance/test_probe.py": {
-        "a_server_that_stays_busy_is_not_asked_forever": ("conformance/probe.py MAX_ATTEMPTS",),
+        "a_server_that_stays_busy_is_not_asked_forever": ("conformance/probing/probe.py MAX_ATTEMPTS",),
     },
     "conformance/test_recording.py": {
-        "bytes_that_unpack_beyond_the_bound_are_refused": ("conformance/recording.py MAX_BYTES",),
-        "a_file_beyond_the_bound_is_not_read": ("conformance/recording_files.py MAX_FILE_BYTES",),
+        "bytes_that_unpack_beyond_the_bound_are_refused": ("conformance/recording/format.py MAX_BYTES",),
+        "a_file_beyond_the_bound_is_not_read": ("conformance/recording/files.py MAX_FILE_BYTES",),
     },
 }
 
 JUDGE_REASONS = {
-    "conformance/http_client.py CLOSE_S": "a time; the connection behind it is dropped",
-    "conformance/probe_table.py PROBE_TIMEOUT_S": "a time, kept by the same client as that of a request",
-    "conformance/probe.py MAX_WAIT_S": "a time between two attempts; nothing is held",
+    "conformance/wire/http_client.py CLOSE_S": "a time; the connection behind it is dropped",
+    "conformance/probing/probe_table.py PROBE_TIMEOUT_S": "a time, kept by the same client as that of a request",
+    "conformance/probing/probe.py MAX_WAIT_S": "a time between two attempts; nothing is held",
 }

@@ -15,13 +15,13 @@ from harness.keys import add_key
 from harness.mutant import Base, Mutant
 from harness.server_process import ServerProcess
 from harness.state_folder import lend_state_folder
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Turn
 from tidegate.conformance.catalog import CASES
-from tidegate.conformance.probed import Probed
-from tidegate.conformance.runner import Result, Runner
-from tidegate.conformance.target import Target
+from tidegate.conformance.probing.capability import Capability
+from tidegate.conformance.probing.probed import Probed
+from tidegate.conformance.running.runner import Result, Runner
 from tidegate.conformance.verdict import Outcome
+from tidegate.conformance.wire.target import Target
 
 Mutants = Mapping[str, Sequence[Mutant]]
 """Id of a case to the mutants that it must catch."""

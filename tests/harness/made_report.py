@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Expect, Severity
-from tidegate.conformance.exchange import Ending, Exchange, Piece
-from tidegate.conformance.probe import Probed
-from tidegate.conformance.run_report import Result, RunReport
-from tidegate.conformance.target import Target
+from tidegate.conformance.probing.capability import Capability
+from tidegate.conformance.probing.probe import Probed
+from tidegate.conformance.running.run_report import Result, RunReport
 from tidegate.conformance.verdict import Fault, Outcome, Verdict
+from tidegate.conformance.wire.exchange import Ending, Exchange, Piece
+from tidegate.conformance.wire.target import Target
 
 KEY = "sk-made-up-1234"
 HOSTILE = "</script><script>alert(1)</script><!-- \u202edesrever\u202c \x1b[31mred\x1b[0m \0 &amp; ]]> \ud800 `| |`"

@@ -3,29 +3,29 @@
 REPORT_PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     "conformance/test_report_json.py": {
         "a_body_of_a_megabyte_is_cut_in_the_middle_and_said_so": (
-            "conformance/report_transcripts.py MAX_RESPONSE_BYTES",
+            "conformance/reports/transcripts.py MAX_RESPONSE_BYTES",
         ),
-        "a_case_that_passed_keeps_less": ("conformance/report_transcripts.py MAX_PASSED_BYTES",),
+        "a_case_that_passed_keeps_less": ("conformance/reports/transcripts.py MAX_PASSED_BYTES",),
         "a_large_request_and_many_answers_are_cut_to_the_bound_of_a_case": (
-            "conformance/report_transcripts.py MAX_REQUEST_BYTES",
-            "conformance/report_transcripts.py MAX_CASE_BYTES",
+            "conformance/reports/transcripts.py MAX_REQUEST_BYTES",
+            "conformance/reports/transcripts.py MAX_CASE_BYTES",
         ),
-        "what_shows_the_fault_is_kept_first": ("conformance/report_transcripts.py MAX_TRANSCRIPTS",),
+        "what_shows_the_fault_is_kept_first": ("conformance/reports/transcripts.py MAX_TRANSCRIPTS",),
         "events_beyond_the_bound_are_left_out_of_the_middle": (
-            "conformance/report_transcripts.py MAX_EVENTS",
-            "conformance/report_transcripts.py MAX_EVENT_CHARS",
-            "conformance/report_transcripts.py MAX_READS",
+            "conformance/reports/transcripts.py MAX_EVENTS",
+            "conformance/reports/transcripts.py MAX_EVENT_CHARS",
+            "conformance/reports/transcripts.py MAX_READS",
         ),
         "faults_are_bounded_and_counted": (
-            "conformance/report_builder.py MAX_FAULTS",
-            "conformance/report_builder.py MAX_FAULT_CHARS",
+            "conformance/reports/builder.py MAX_FAULTS",
+            "conformance/reports/builder.py MAX_FAULT_CHARS",
         ),
     },
     "conformance/test_curl_line.py": {
-        "a_large_body_is_named_and_not_spelled": ("conformance/curl_line.py MAX_CURL_BODY_BYTES",),
+        "a_large_body_is_named_and_not_spelled": ("conformance/reports/curl_line.py MAX_CURL_BODY_BYTES",),
     },
     "conformance/test_reports_for_machines.py": {
-        "markdown_is_bounded_and_says_what_is_missing": ("conformance/report_markdown.py MAX_MARKDOWN_BYTES",),
-        "the_summary_counts_the_failures_that_it_does_not_tell": ("conformance/report_terminal.py MAX_FAILURES",),
+        "markdown_is_bounded_and_says_what_is_missing": ("conformance/reports/markdown.py MAX_MARKDOWN_BYTES",),
+        "the_summary_counts_the_failures_that_it_does_not_tell": ("conformance/reports/terminal.py MAX_FAILURES",),
     },
 }

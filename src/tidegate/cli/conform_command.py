@@ -17,18 +17,18 @@ from tidegate.cli.conform_progress import ProgressView
 from tidegate.cli.conform_show import list_cases, show_case
 from tidegate.conformance.case import Case
 from tidegate.conformance.catalog import CASES
-from tidegate.conformance.conclusion import ExitStatus, conclude
-from tidegate.conformance.probe import NoServerError
-from tidegate.conformance.probe_table import PROBES
-from tidegate.conformance.probed import Probed
-from tidegate.conformance.recording import RecordingError
-from tidegate.conformance.recording_files import RecordingWriter, read_recording
-from tidegate.conformance.replay import manifest_of, replay
-from tidegate.conformance.report import ReportError, check_report_path, write_reports
-from tidegate.conformance.report_builder import build_document
-from tidegate.conformance.report_terminal import render_summary
-from tidegate.conformance.run_plan import plan_run
-from tidegate.conformance.run_profile import (
+from tidegate.conformance.probing.probe import NoServerError
+from tidegate.conformance.probing.probe_table import PROBES
+from tidegate.conformance.probing.probed import Probed
+from tidegate.conformance.recording.files import RecordingWriter, read_recording
+from tidegate.conformance.recording.format import RecordingError
+from tidegate.conformance.recording.replay import manifest_of, replay
+from tidegate.conformance.reports.builder import build_document
+from tidegate.conformance.reports.terminal import render_summary
+from tidegate.conformance.reports.write import ReportError, check_report_path, write_reports
+from tidegate.conformance.running.conclusion import ExitStatus, conclude
+from tidegate.conformance.running.run_plan import plan_run
+from tidegate.conformance.running.run_profile import (
     BUILT_IN,
     BY_SERVER,
     ProfileError,
@@ -37,9 +37,9 @@ from tidegate.conformance.run_profile import (
     find_case,
     read_profile,
 )
-from tidegate.conformance.run_report import Result, RunReport
-from tidegate.conformance.runner import RunBounds, Runner
-from tidegate.conformance.target import REQUEST_TIMEOUT_S, Target, TargetError, read_base_url
+from tidegate.conformance.running.run_report import Result, RunReport
+from tidegate.conformance.running.runner import RunBounds, Runner
+from tidegate.conformance.wire.target import REQUEST_TIMEOUT_S, Target, TargetError, read_base_url
 
 INTERRUPTED = "it was interrupted"
 

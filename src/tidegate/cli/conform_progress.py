@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from tidegate.conformance.report_text import SIGNS
-from tidegate.conformance.run_report import Result
+from tidegate.conformance.reports.visible_text import one_line
+from tidegate.conformance.reports.words import SIGNS
+from tidegate.conformance.running.run_report import Result
 from tidegate.conformance.verdict import Outcome
-from tidegate.conformance.visible_text import one_line
 
 MAX_CHARS = 200
 

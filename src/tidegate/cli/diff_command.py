@@ -20,10 +20,10 @@ from tidegate.conformance.diff.report_json import render_json
 from tidegate.conformance.diff.report_junit import render_junit
 from tidegate.conformance.diff.report_lines import write_lines
 from tidegate.conformance.diff.report_markdown import render_markdown
-from tidegate.conformance.probe import NoServerError
-from tidegate.conformance.recording import RecordingError
-from tidegate.conformance.recording_files import read_recording
-from tidegate.conformance.target import Target, TargetError, read_base_url
+from tidegate.conformance.probing.probe import NoServerError
+from tidegate.conformance.recording.files import read_recording
+from tidegate.conformance.recording.format import RecordingError
+from tidegate.conformance.wire.target import Target, TargetError, read_base_url
 
 Command = Callable[..., Any]
 

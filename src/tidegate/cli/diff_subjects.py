@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from tidegate.cli.conform_progress import ProgressView
 from tidegate.conformance.case import Case
-from tidegate.conformance.probed import Probed
-from tidegate.conformance.recording import Recording
-from tidegate.conformance.replay import replay
-from tidegate.conformance.run_report import RunReport
-from tidegate.conformance.runner import Runner
-from tidegate.conformance.target import Target
+from tidegate.conformance.probing.probed import Probed
+from tidegate.conformance.recording.format import Recording
+from tidegate.conformance.recording.replay import replay
+from tidegate.conformance.running.run_report import RunReport
+from tidegate.conformance.running.runner import Runner
+from tidegate.conformance.wire.target import Target
 
 
 class LiveSubject:

@@ -6,8 +6,8 @@ Takes what is there and forgives what is missing or of another type (the checks 
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import MISSING, at
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import MISSING, at
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
+from tidegate.conformance.probing.capability import Capability
 from tidegate.conformance.verdict import Fault
 
 

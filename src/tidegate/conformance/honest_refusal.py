@@ -1,7 +1,7 @@
 """Whether an answer says, in a form that a client understands, that the server does not serve what was asked."""
 
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import at
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import at
 
 HONEST_STATUSES = (400, 404, 405, 422, 501)
 

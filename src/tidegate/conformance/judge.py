@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate.conformance.case import Case, Expect
-from tidegate.conformance.exchange import Exchange
 from tidegate.conformance.honest_refusal import describe_refusal
-from tidegate.conformance.probed import Probed
+from tidegate.conformance.probing.probed import Probed
 from tidegate.conformance.verdict import CannotTell, Fault, Outcome, Refused, Verdict
+from tidegate.conformance.wire.exchange import Exchange
 
 Evidence = Mapping[str, Sequence[Exchange]]
 """The exchanges of one run of a case: name of the ask to its copies, in order."""

@@ -3,7 +3,6 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask, Place, Until
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Expect, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import chat_body
 from tidegate.conformance.catalog.load_asks import LONG_SCRIPT, long_body, probe_ask
@@ -11,6 +10,7 @@ from tidegate.conformance.checks.operator import allows, lists_none, lists_reque
 from tidegate.conformance.checks.refusal import is_refused
 from tidegate.conformance.checks.status import has_status
 from tidegate.conformance.checks.whole_answer import is_whole_answer
+from tidegate.conformance.probing.capability import Capability
 
 _ACTS = ("/admin/v1/drain", "/admin/v1/cache/flush", "/admin/v1/engine/restart", "/admin/v1/requests/none/abort")
 _VIEWS = ("/metrics", "/readyz", "/admin/v1/requests", "/admin/v1/engine")

@@ -1,13 +1,13 @@
 """Who may call: keys, and what is told to whoever has none."""
 
 from tidegate.conformance.ask import Ask, Place
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Expect, Profile, Severity, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.checks.errors import has_error_object, is_json_error, is_refused, is_told
 from tidegate.conformance.checks.http_headers import has_header
 from tidegate.conformance.checks.secrecy import are_told_alike, is_locked, repeats_no_key
 from tidegate.conformance.checks.status import has_status
+from tidegate.conformance.probing.capability import Capability
 
 _NONE = {"Authorization": None}
 _WRONG = {"Authorization": "Bearer sk-{marker}"}

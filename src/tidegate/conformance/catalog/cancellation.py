@@ -3,7 +3,6 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask, Leaving, Manner
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Expect, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import completion_body
 from tidegate.conformance.catalog.load_asks import (
@@ -17,6 +16,7 @@ from tidegate.conformance.catalog.load_asks import (
 )
 from tidegate.conformance.checks.load import has_quickened, is_back_to, was_running
 from tidegate.conformance.checks.whole_answer import is_whole_answer
+from tidegate.conformance.probing.capability import Capability
 
 _WHY = "Requests of clients that gave up keep their slots: the server computes for nobody and others wait."
 _AFTER_A_WHILE = Manner(leaving=Leaving.AFTER_PAUSE, leave_after_s=1.5)

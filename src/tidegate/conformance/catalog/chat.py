@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Profile, Severity, Turn, expect, expect_over
 from tidegate.conformance.catalog.bodies import QUESTION, chat_body
 from tidegate.conformance.catalog.openers import generated, streamed
@@ -18,6 +17,7 @@ from tidegate.conformance.checks.usage import (
     is_cut_at,
     says_that_it_was_cut,
 )
+from tidegate.conformance.probing.capability import Capability
 
 _CHAT = (Capability.CHAT,)
 _SYSTEM = {"role": "system", "content": "You answer with names of colours that begin with the letter b."}

@@ -1,13 +1,13 @@
 """Several choices in one answer."""
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.catalog.openers import completions_ask, generated, streamed
 from tidegate.conformance.checks.choices import are_drawn_each, are_same, has_indices
 from tidegate.conformance.checks.same_answer import has_same_answer
 from tidegate.conformance.checks.stream_order import finishes_once, tells_role_first
+from tidegate.conformance.probing.capability import Capability
 
 _CHAT = (Capability.CHAT, Capability.CHOICES)
 _STREAMS = (*_CHAT, Capability.STREAMS)

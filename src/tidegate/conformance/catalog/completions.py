@@ -1,6 +1,5 @@
 """Completions as a whole: the object, prompts in all their forms, echo, the token limit."""
 
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import completion_body
 from tidegate.conformance.catalog.openers import completions_ask, generated, streamed
@@ -9,6 +8,7 @@ from tidegate.conformance.checks.prompts import echoes, echoes_only, numbers_pro
 from tidegate.conformance.checks.same_answer import is_like_repeated
 from tidegate.conformance.checks.shape import completion_members, completion_nullable_members
 from tidegate.conformance.checks.usage import counts_prompt_tokens, is_cut_at
+from tidegate.conformance.probing.capability import Capability
 
 _COMPLETIONS = (Capability.COMPLETIONS,)
 _TEXT = "The colours of the rainbow are red,"

@@ -3,7 +3,6 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask, Derived
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Expect, Profile, Severity, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.checks.limit_bodies import (
@@ -26,6 +25,7 @@ from tidegate.conformance.checks.self_description import (
     treats_unknown_as_listed,
 )
 from tidegate.conformance.checks.status import has_status
+from tidegate.conformance.probing.capability import Capability
 
 _WHY = "Clients and gateways that set themselves up by the page do what the server refuses."
 _PAGE = Ask(name="page", method="GET", path="/contract")

@@ -3,7 +3,6 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask, Derived
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Expect, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.catalog.load_asks import LONG_SCRIPT, back_ask, long_body, probe_ask, rest_ask
@@ -19,6 +18,7 @@ from tidegate.conformance.checks.load import is_back_to
 from tidegate.conformance.checks.refusal import is_refused
 from tidegate.conformance.checks.replay import is_nothing_counted
 from tidegate.conformance.checks.whole_answer import is_visibly_cut, is_whole_answer
+from tidegate.conformance.probing.capability import Capability
 
 _WHY_LATE = "Work goes on for callers that have given up, and those that have not wait behind it."
 

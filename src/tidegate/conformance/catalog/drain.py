@@ -1,7 +1,6 @@
 """The end of a server: it becomes unready, takes no more, and finishes what it has."""
 
 from tidegate.conformance.ask import Ask, Place, Until
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import chat_body
 from tidegate.conformance.catalog.load_asks import long_body
@@ -9,6 +8,7 @@ from tidegate.conformance.checks.operator import has_begun_drain
 from tidegate.conformance.checks.refusal import is_refused
 from tidegate.conformance.checks.status import has_status
 from tidegate.conformance.checks.whole_answer import is_whole_answer
+from tidegate.conformance.probing.capability import Capability
 
 _SCRIPT = {"pieces": ["61"], "repeat": 100, "delays_s": [0.05]}
 _UNREADY = Until(has_status, within_s=3.0, every_s=0.1, args={"allowed": (503,)})

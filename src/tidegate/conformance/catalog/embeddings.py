@@ -3,7 +3,6 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask, Derived
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Expect, Severity, expect
 from tidegate.conformance.checks.embeddings import (
     dimensions_are,
@@ -21,6 +20,7 @@ from tidegate.conformance.checks.embeddings import (
 )
 from tidegate.conformance.checks.invalid_value import is_refused
 from tidegate.conformance.checks.status import has_status
+from tidegate.conformance.probing.capability import Capability
 
 _TEXT = "The tide rises, the tide falls."
 _OTHER = "A recipe for bread with rye, salt and water."

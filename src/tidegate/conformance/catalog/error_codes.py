@@ -3,11 +3,11 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Profile, Severity, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.catalog.errors import SEVERAL, without
 from tidegate.conformance.checks.errors import forbids_retry, has_bounded_message, is_told
+from tidegate.conformance.probing.capability import Capability
 
 _ROWS: tuple[tuple[str, Ask, dict[str, Any]], ...] = (
     ("bad_json", Ask(raw=b"{"), {"status": 400, "code": "invalid_json"}),

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Expect, Severity, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.checks.errors import (
@@ -18,6 +17,7 @@ from tidegate.conformance.checks.errors import (
     shows_no_internals,
 )
 from tidegate.conformance.checks.sturdiness import is_answered
+from tidegate.conformance.probing.capability import Capability
 
 FAULTY = (400, 422)
 _CHAT = (Capability.CHAT,)

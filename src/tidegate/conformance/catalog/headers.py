@@ -1,7 +1,6 @@
 """What stands in the headers of requests and answers."""
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Expect, Profile, Severity, expect
 from tidegate.conformance.catalog.bodies import chat_body
 from tidegate.conformance.checks.http_headers import (
@@ -17,6 +16,7 @@ from tidegate.conformance.checks.http_headers import (
     serves_told_revision,
 )
 from tidegate.conformance.checks.status import has_status
+from tidegate.conformance.probing.capability import Capability
 
 _SHORT = chat_body(max_tokens=2)
 _STREAMED = chat_body(max_tokens=2, stream=True)

@@ -3,13 +3,13 @@
 import json
 
 from tidegate.conformance.ask import PLAIN, Ask, Derived, Manner
-from tidegate.conformance.body_coding import make_chunks, make_gzip
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Expect, Severity, expect
 from tidegate.conformance.catalog.bodies import chat_body
 from tidegate.conformance.checks.errors import is_refused
 from tidegate.conformance.checks.status import has_status
 from tidegate.conformance.checks.sturdiness import is_answered, is_answered_or_closed, is_turned_away
+from tidegate.conformance.probing.capability import Capability
+from tidegate.conformance.wire.body_coding import make_chunks, make_gzip
 
 FAULTY = (400, 422)
 _AFTER = Ask(name="after", body=chat_body("x", max_tokens=1), wave=1)

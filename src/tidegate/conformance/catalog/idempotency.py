@@ -3,7 +3,6 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask, Derived, Leaving, Manner, Until
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Expect, Profile, Severity, Turn, expect, expect_over
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.catalog.load_asks import LONG_SCRIPT, long_body, metrics_ask, rest_ask
@@ -20,7 +19,8 @@ from tidegate.conformance.checks.replay import (
 )
 from tidegate.conformance.checks.status import has_status
 from tidegate.conformance.checks.whole_answer import is_whole_answer
-from tidegate.conformance.request_key import FRESH_KEY, key_of
+from tidegate.conformance.probing.capability import Capability
+from tidegate.conformance.wire.request_key import FRESH_KEY, key_of
 
 _FRESH = {"Idempotency-Key": FRESH_KEY}
 _SAME = {"Idempotency-Key": key_of("first")}

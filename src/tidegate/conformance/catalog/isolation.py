@@ -3,7 +3,6 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Expect, Profile, Severity, Turn, expect, expect_over
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.checks.own_answer import (
@@ -19,6 +18,7 @@ from tidegate.conformance.checks.own_answer import (
 )
 from tidegate.conformance.checks.refusal import is_bad_request
 from tidegate.conformance.checks.whole_answer import is_answered_or_refused, is_whole_answer
+from tidegate.conformance.probing.capability import Capability
 
 _LEAK = "A client gets what another client's request made: wrong, and perhaps secret."
 _STREAMS = (Capability.CHAT, Capability.STREAMS)

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.conformance.ask import Ask, Derived, Leaving, Manner
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Profile, Severity, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.checks.bounds import passes_limit, tells_published_limit
 from tidegate.conformance.checks.errors import has_error_object, is_refused, is_told
 from tidegate.conformance.checks.status import has_status
 from tidegate.conformance.limit_bodies import fields_at, length_at, over_long_prompt, path_at, rest_of_context
+from tidegate.conformance.probing.capability import Capability
 
 _CONTRACT = Ask(name="contract", method="GET", path="/contract")
 _OWN = (Capability.CONTRACT,)

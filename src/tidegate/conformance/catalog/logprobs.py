@@ -3,7 +3,6 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Expect, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.catalog.openers import completions_ask, generated, pieces, streamed
@@ -30,6 +29,7 @@ from tidegate.conformance.checks.logprob_entries import (
     is_sorted,
     travels_with_text,
 )
+from tidegate.conformance.probing.capability import Capability
 
 _CHAT = (Capability.CHAT, Capability.LOGPROBS)
 _STREAMS = (*_CHAT, Capability.STREAMS)

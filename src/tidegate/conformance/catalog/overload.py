@@ -3,7 +3,6 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask, Place
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Expect, Profile, Severity, Turn, expect, expect_over
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.catalog.load_asks import SPARE_S, back_ask, calm_ask, probe_ask, rest_ask
@@ -11,6 +10,7 @@ from tidegate.conformance.checks.load import is_back_to, is_not_held_up
 from tidegate.conformance.checks.refusal import is_bad_request
 from tidegate.conformance.checks.status import has_status
 from tidegate.conformance.checks.whole_answer import are_some_answered, is_answered_or_refused, is_whole_answer
+from tidegate.conformance.probing.capability import Capability
 
 _LOST = "Clients wait for answers that never come, or take cut-off ones for whole."
 _SCRIPT = {"pieces": ["61"], "repeat": 8, "delays_s": [0.02]}

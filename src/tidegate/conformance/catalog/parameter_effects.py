@@ -3,13 +3,13 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask, Derived
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Severity, expect
 from tidegate.conformance.catalog.bodies import QUESTION, chat_body, completion_body
 from tidegate.conformance.catalog.parameters import Values, asks_of
 from tidegate.conformance.checks.bounds import is_within, speaks
 from tidegate.conformance.checks.status import has_status
 from tidegate.conformance.checks.stored import is_stored, path_of_stored
+from tidegate.conformance.probing.capability import Capability
 
 _CHAT = (Capability.CHAT,)
 _SAMPLING = (

@@ -3,10 +3,10 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Severity, expect
 from tidegate.conformance.catalog.parameters import FAULTY, Values, asks_of
 from tidegate.conformance.checks.errors import is_refused
+from tidegate.conformance.probing.capability import Capability
 
 _CHAT = (Capability.CHAT,)
 _USER = {"role": "user", "content": "x"}

@@ -3,7 +3,6 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Profile, Severity, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.catalog.parameters import Values, asks_of
@@ -11,6 +10,7 @@ from tidegate.conformance.checks.body import has_value
 from tidegate.conformance.checks.bounds import is_within, says_text
 from tidegate.conformance.checks.errors import is_told
 from tidegate.conformance.checks.status import has_status
+from tidegate.conformance.probing.capability import Capability
 
 _USER = {"role": "user", "content": "x"}
 _OWN = (Capability.CONTRACT,)

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Severity, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.checks.errors import is_refused
 from tidegate.conformance.checks.status import has_status
+from tidegate.conformance.probing.capability import Capability
 
 FAULTY = (400, 422)
 Values = dict[str, dict[str, Any]]

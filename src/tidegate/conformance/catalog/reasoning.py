@@ -3,7 +3,6 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Profile, Severity, expect
 from tidegate.conformance.catalog.bodies import chat_body
 from tidegate.conformance.catalog.scripts import plays, plays_reasoning
@@ -18,6 +17,7 @@ from tidegate.conformance.checks.reasoning import (
     reasons_and_answers,
 )
 from tidegate.conformance.checks.taken_answer import has_answer
+from tidegate.conformance.probing.capability import Capability
 
 _QUESTION = "Which is larger, 9.11 or 9.9?"
 _NEEDS = (Capability.REASONING,)

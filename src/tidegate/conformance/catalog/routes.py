@@ -1,7 +1,6 @@
 """Paths and methods: what is not there, and how it is spelled."""
 
 from tidegate.conformance.ask import Ask, Place
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Expect, Profile, Severity, expect
 from tidegate.conformance.catalog.bodies import chat_body
 from tidegate.conformance.checks.body import has_value
@@ -9,6 +8,7 @@ from tidegate.conformance.checks.errors import is_told
 from tidegate.conformance.checks.http_headers import allows, has_header, has_no_body
 from tidegate.conformance.checks.status import has_status
 from tidegate.conformance.checks.sturdiness import is_answered, is_like
+from tidegate.conformance.probing.capability import Capability
 
 
 def _odd(what: str, ask: Ask, title: str, why: str, *more: Expect, clause: str = "openai:errors.blame") -> Case:

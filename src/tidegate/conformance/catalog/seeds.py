@@ -3,12 +3,12 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Profile, Severity, Turn, expect, expect_over
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.catalog.openers import completions_ask, generated, pieces, streamed
 from tidegate.conformance.checks.choices import differ_by_seed
 from tidegate.conformance.checks.same_answer import has_same_answer, has_some_pair
+from tidegate.conformance.probing.capability import Capability
 
 _SEEDED = (Capability.CHAT, Capability.SEED)
 _NAMES = ("first", "second", "third", "fourth")

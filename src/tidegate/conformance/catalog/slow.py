@@ -3,7 +3,6 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask, Manner
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import chat_body
 from tidegate.conformance.catalog.load_asks import SPARE_S, back_ask, long_body, probe_ask, rest_ask
@@ -11,6 +10,7 @@ from tidegate.conformance.checks.load import is_back_to, is_not_held_up
 from tidegate.conformance.checks.same_content import has_exact_text, is_same_to_slow_reader
 from tidegate.conformance.checks.status import has_status
 from tidegate.conformance.checks.whole_answer import is_answered_or_timed_out, is_whole_answer
+from tidegate.conformance.probing.capability import Capability
 
 _LOST = "A client on a bad line gets an answer with holes, and takes it for the whole."
 _SCRIPT = {"pieces": ["776f726420", "c3a9"], "repeat": 24}

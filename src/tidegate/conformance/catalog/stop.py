@@ -3,7 +3,6 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask, Derived
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.catalog.openers import completions_ask, generated, pieces, streamed
@@ -23,6 +22,7 @@ from tidegate.conformance.checks.stops import (
     take_unfinished_stop,
     tells_stop_reason,
 )
+from tidegate.conformance.probing.capability import Capability
 
 _CHAT = (Capability.CHAT,)
 _STREAMS = (*_CHAT, Capability.STREAMS)

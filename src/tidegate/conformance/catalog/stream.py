@@ -1,7 +1,6 @@
 """The grammar of a stream: chunks, their order, usage, the end. Framing and time: `stream_framing`."""
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.catalog.openers import completions_ask, generated, pieces, streamed
@@ -22,6 +21,7 @@ from tidegate.conformance.checks.stream_order import (
     opens_each_choice,
     tells_role_first,
 )
+from tidegate.conformance.probing.capability import Capability
 
 _STREAMS = (Capability.CHAT, Capability.STREAMS)
 _USAGE = (*_STREAMS, Capability.STREAM_USAGE)

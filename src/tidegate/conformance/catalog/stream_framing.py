@@ -1,14 +1,14 @@
 """The bytes of a stream: how they are framed, and when they come."""
 
 from tidegate.conformance.ask import Ask, Manner
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.catalog.openers import completions_ask, generated, pieces, streamed
 from tidegate.conformance.checks.prompts import echoes
 from tidegate.conformance.checks.same_answer import is_like_repeated
 from tidegate.conformance.checks.stream_framing import arrives_over_time, has_stream_headers, is_framed_without
-from tidegate.conformance.sse_reader import Deviation
+from tidegate.conformance.probing.capability import Capability
+from tidegate.conformance.wire.sse_reader import Deviation
 
 _STREAMS = (Capability.CHAT, Capability.STREAMS)
 _BODY = streamed(chat_body())

@@ -3,7 +3,6 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Profile, Severity, expect
 from tidegate.conformance.catalog.bodies import chat_body
 from tidegate.conformance.catalog.schemas import ROWS, STREAMED, SchemaRow, row_of
@@ -12,6 +11,7 @@ from tidegate.conformance.catalog.tool_bodies import closed
 from tidegate.conformance.checks.constrained_text import is_cut_json, is_json_object, keeps_schema, whole_json_stops
 from tidegate.conformance.checks.taken_answer import has_answer
 from tidegate.conformance.checks.tool_fragments import content_is_same
+from tidegate.conformance.probing.capability import Capability
 
 _BUDGET = 200
 _CUT_AT = 8

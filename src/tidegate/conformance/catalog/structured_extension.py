@@ -4,13 +4,13 @@ import json
 from typing import Any
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Check, Profile, Severity, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.catalog.schemas import row_of
 from tidegate.conformance.catalog.scripts import plays
 from tidegate.conformance.checks.constrained_text import keeps_schema, tags_keep_schema, text_is_among, text_matches
 from tidegate.conformance.checks.taken_answer import has_answer
+from tidegate.conformance.probing.capability import Capability
 
 _PATTERN = "[A-F]{2}-[0-9]{3}"
 _CHOICES = ("blue-grey", "bluish", "green")

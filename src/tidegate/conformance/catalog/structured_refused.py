@@ -3,12 +3,12 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Profile, Severity, expect
 from tidegate.conformance.catalog.bodies import chat_body
 from tidegate.conformance.catalog.structured import schema_format
 from tidegate.conformance.catalog.tool_bodies import closed
 from tidegate.conformance.checks.invalid_value import is_refused, names_fault
+from tidegate.conformance.probing.capability import Capability
 
 _AT = "response_format.json_schema.schema"
 _YES = closed(ok={"type": "boolean"})

@@ -3,7 +3,6 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask, Derived
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Expect, Profile, Severity, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.catalog.tool_bodies import COLOUR, SIZE
@@ -19,6 +18,7 @@ from tidegate.conformance.checks.token_counts import (
     token_ids,
     usage_is_same,
 )
+from tidegate.conformance.probing.capability import Capability
 
 _TEXT = "The tide rises, the tide falls: Zürich, 東京, \U0001f30a."
 _NEEDS = (Capability.TOKENIZE,)

@@ -3,12 +3,12 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Severity, expect
 from tidegate.conformance.catalog.scripts import plays_calls
 from tidegate.conformance.catalog.tool_bodies import closed, function_tool, named, tool_body
 from tidegate.conformance.checks.taken_answer import has_answer
 from tidegate.conformance.checks.tool_calls import arguments_are_json, calls_are_made
+from tidegate.conformance.probing.capability import Capability
 
 _KINDS: tuple[tuple[str, str, str, Any, str], ...] = (
     (

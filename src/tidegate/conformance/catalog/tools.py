@@ -1,7 +1,6 @@
 """Calls of tools in whole answers: whether, which, and how they look."""
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Profile, Severity, expect, expect_over
 from tidegate.conformance.catalog.scripts import plays, plays_calls
 from tidegate.conformance.catalog.tool_bodies import (
@@ -29,6 +28,7 @@ from tidegate.conformance.checks.tool_calls import (
     ids_have_form,
     nothing_is_called,
 )
+from tidegate.conformance.probing.capability import Capability
 
 _FORCED = (Capability.FORCED_TOOLS,)
 _NAMES = ("pick_colour", "set_size")

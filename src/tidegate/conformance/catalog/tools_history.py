@@ -3,7 +3,6 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask, Derived
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Profile, Severity, expect
 from tidegate.conformance.catalog.bodies import chat_body
 from tidegate.conformance.catalog.scripts import plays, plays_calls
@@ -13,6 +12,7 @@ from tidegate.conformance.checks.function_calls import function_is_called
 from tidegate.conformance.checks.invalid_value import is_refused, names_fault
 from tidegate.conformance.checks.taken_answer import has_answer
 from tidegate.conformance.checks.tool_history import with_results
+from tidegate.conformance.probing.capability import Capability
 
 _CALL = {"id": "call_1", "type": "function", "function": {"name": RED[0], "arguments": RED[1]}}
 _RESULT = {"role": "tool", "tool_call_id": "call_1", "content": "Red it is."}

@@ -3,13 +3,13 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Profile, Severity, expect
 from tidegate.conformance.catalog.scripts import plays_calls
 from tidegate.conformance.catalog.tool_bodies import COLOUR, RED, function_tool, named, tool_body
 from tidegate.conformance.checks.invalid_value import is_refused, names_fault
 from tidegate.conformance.checks.taken_answer import has_answer
 from tidegate.conformance.checks.tool_calls import nothing_is_called
+from tidegate.conformance.probing.capability import Capability
 
 _WHY = "The mistake shows up far from its cause: as a call that no client can run, or as none."
 

@@ -1,7 +1,6 @@
 """Calls of tools in streams: how their fragments follow one another, and that they say what whole answers say."""
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Profile, Severity, expect
 from tidegate.conformance.catalog.scripts import plays_calls
 from tidegate.conformance.catalog.tool_bodies import COLOUR, ONE_VALUE, RED, SEVEN, SIZE, named, tool_body
@@ -25,6 +24,7 @@ from tidegate.conformance.checks.tool_fragments import (
     fragments_open_empty,
     indices_are_dense,
 )
+from tidegate.conformance.probing.capability import Capability
 
 _NEEDS = (Capability.FORCED_TOOLS, Capability.STREAMS)
 _CUT_AT = 8

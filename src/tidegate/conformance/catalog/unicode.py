@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.catalog.openers import completions_ask, generated, pieces, streamed
@@ -12,6 +11,7 @@ from tidegate.conformance.checks.same_answer import is_like_repeated
 from tidegate.conformance.checks.stops import says
 from tidegate.conformance.checks.unicode_text import has_whole_characters, is_echoed, says_in_json
 from tidegate.conformance.checks.usage import counts_same_prompt
+from tidegate.conformance.probing.capability import Capability
 
 _FORCED = (Capability.CHAT, Capability.STREAMS, Capability.JSON_SCHEMA)
 _SCRIPTED = (Capability.CHAT, Capability.STREAMS, Capability.SCRIPT)

@@ -3,7 +3,6 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case, Profile, Severity, expect
 from tidegate.conformance.catalog.bodies import QUESTION, chat_body, completion_body
 from tidegate.conformance.catalog.openers import completions_ask, generated, streamed
@@ -18,6 +17,7 @@ from tidegate.conformance.checks.usage import (
     sums_prompts,
     tells_cached_tokens,
 )
+from tidegate.conformance.probing.capability import Capability
 
 _CHAT = (Capability.CHAT,)
 _STREAMS = (*_CHAT, Capability.STREAMS, Capability.STREAM_USAGE)

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import MISSING, at
 from tidegate.conformance.verdict import Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import MISSING, at
 
 
 def has_value(exchange: Exchange, *, path: tuple[str | int, ...], value: Any) -> Iterator[Fault]:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from tidegate.conformance.answer import Choice
 from tidegate.conformance.checks.generation import answer_of, stream_chunks, whole_body
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import at
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import at
 
 MAX_CHANCE = 1e-4
 """What is as improbable as this on a right server is taken for a fault."""

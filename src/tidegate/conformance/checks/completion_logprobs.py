@@ -6,9 +6,9 @@ from typing import Any
 
 from tidegate.conformance.checks.generation import answer_of
 from tidegate.conformance.checks.logprob_entries import TOLERANCE
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import at
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import at
 
 LISTS = ("tokens", "token_logprobs", "text_offset")
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from tidegate.conformance.answer import Choice
 from tidegate.conformance.checks.generation import answer_of
-from tidegate.conformance.exchange import Exchange
 from tidegate.conformance.json_beginning import is_json_beginning
-from tidegate.conformance.json_text import NOT_JSON, read_json
 from tidegate.conformance.schema_judge import describe_breach
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import NOT_JSON, read_json
 
 _CUT = "the token budget ended the answer before its end"
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from tidegate.conformance.checks.taken_answer import called, is_cut
-from tidegate.conformance.exchange import Exchange
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Exchange
 
 
 def custom_input_matches(exchange: Exchange, *, name: str, pattern: str) -> Iterator[Fault]:

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from tidegate.conformance.answer import read_answer
 from tidegate.conformance.checks.refusal import is_refused
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import MISSING, at
-from tidegate.conformance.request_key import read_sent_header
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import MISSING, at
+from tidegate.conformance.wire.request_key import read_sent_header
 
 UNREACHABLE = ("deadline_unreachable", "deadline_exceeded")
 """A deadline that has passed when the request is looked at is exceeded; one that the queue cannot meet, unreachable."""

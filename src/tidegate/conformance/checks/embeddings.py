@@ -6,9 +6,9 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import at
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import at
 
 _CLOSE = 0.999
 """Least cosine of two embeddings of one text: servers compute in batches, and in half precision."""

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from tidegate.conformance.checks.status import has_status
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import MISSING, at
 from tidegate.conformance.verdict import Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import MISSING, at
 
 MAX_MESSAGE_BYTES = 2048
 MAX_QUOTED = 64

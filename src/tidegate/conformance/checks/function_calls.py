@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from tidegate.conformance.checks.generation import answer_of
 from tidegate.conformance.checks.taken_answer import is_cut
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import at
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import at
 
 
 def function_is_called(exchange: Exchange, *, name: str) -> Iterator[Fault]:

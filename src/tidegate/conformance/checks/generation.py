@@ -5,8 +5,8 @@ from typing import Any
 
 from tidegate.conformance.answer import Answer, read_answer
 from tidegate.conformance.checks.status import has_status
-from tidegate.conformance.exchange import Ending, Exchange
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Ending, Exchange
 
 
 def generates(exchange: Exchange) -> Iterator[Fault]:

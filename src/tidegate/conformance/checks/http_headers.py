@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import MISSING, at
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import MISSING, at
 
 
 def has_header(exchange: Exchange, *, name: str, pattern: str = ".+") -> Iterator[Fault]:

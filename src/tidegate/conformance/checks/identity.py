@@ -5,8 +5,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from tidegate.conformance.checks.generation import answer_of
-from tidegate.conformance.exchange import Exchange
 from tidegate.conformance.verdict import Fault
+from tidegate.conformance.wire.exchange import Exchange
 
 MAX_CLOCK_DRIFT_S = 600
 """Between a server's Date header and its `created`: an answer may take minutes."""

@@ -3,9 +3,9 @@
 from typing import Any
 
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import at
 from tidegate.conformance.verdict import CannotTell
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import at
 
 MOST = 100_000
 """A greater limit is not tried: the request would be too large."""

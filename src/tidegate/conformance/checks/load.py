@@ -5,9 +5,9 @@ request takes.
 from collections.abc import Iterator
 from statistics import median
 
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.metric_formats import Load, read_load
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.metric_formats import Load, read_load
 
 IS_BUSY_RATIO = 2.0
 """A request beside the load must take at least so much longer than alone, or time tells nothing of the load."""

@@ -6,9 +6,9 @@ from typing import Any
 
 from tidegate.conformance.checks.generation import answer_of, usage_of
 from tidegate.conformance.checks.generation import stream_chunks as chunks_of
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import at
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import at
 
 TOLERANCE = 0.1
 """Two computations of the same token, alone and beside others, differ by rounding: less than this, as far as we saw."""

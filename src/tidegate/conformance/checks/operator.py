@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import at
-from tidegate.conformance.metric_formats import read_load
 from tidegate.conformance.verdict import Fault, Refused
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import at
+from tidegate.conformance.wire.metric_formats import read_load
 
 
 def tells_load(exchange: Exchange) -> Iterator[Fault]:

@@ -7,9 +7,9 @@ from typing import Any
 
 from tidegate.conformance.answer import read_answer
 from tidegate.conformance.checks.whole_answer import is_answered_or_refused
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import MISSING, at
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import MISSING, at
 
 
 def _answered(exchanges: tuple[Exchange, ...]) -> list[Exchange]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from tidegate.conformance.checks.generation import answer_of, usage_of
-from tidegate.conformance.exchange import Exchange
 from tidegate.conformance.honest_refusal import describe_refusal
 from tidegate.conformance.verdict import Fault
+from tidegate.conformance.wire.exchange import Exchange
 
 
 def echoes(exchange: Exchange) -> Iterator[Fault]:

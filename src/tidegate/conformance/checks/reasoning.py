@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from tidegate.conformance.answer import Choice
 from tidegate.conformance.checks.generation import answer_of
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import at
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import at
 
 _MARKERS = re.compile(
     r"</?think(ing)?>|</?reasoning>|\[/?THINK\]|<\|?/?(begin|end)_of_thought\|?>|<\|channel\|>|<\|START_THINKING\|>"

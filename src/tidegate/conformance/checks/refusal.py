@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from tidegate.conformance.checks.status import has_status
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import MISSING, NOT_JSON, at
 from tidegate.conformance.verdict import Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import MISSING, NOT_JSON, at
 
 OVERLOADED = (429, 503)
 _MEMBERS = (("message", str), ("type", str), ("param", str | None), ("code", str | None))

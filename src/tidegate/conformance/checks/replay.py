@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from tidegate.conformance.checks.load import load_of
 from tidegate.conformance.checks.refusal import is_refused
 from tidegate.conformance.checks.whole_answer import is_whole_answer
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import at
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import at
 
 REPLAYED = "idempotent-replayed"
 

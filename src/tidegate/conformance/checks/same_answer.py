@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tidegate.conformance.checks.generation import answer_of, usage_of
-from tidegate.conformance.exchange import Exchange
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Exchange
 
 
 def texts_of(exchange: Exchange) -> dict[int, tuple[str, str | None]]:

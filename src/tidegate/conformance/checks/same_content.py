@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from tidegate.conformance.answer import read_answer
-from tidegate.conformance.exchange import Exchange
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Exchange
 
 
 def is_same_to_slow_reader(first: Exchange, second: Exchange, slow: Exchange) -> Iterator[Fault]:

@@ -5,9 +5,9 @@ from typing import Any
 
 from tidegate.conformance.answer import read_answer
 from tidegate.conformance.checks.refusal import has_error_object
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import MISSING, at
 from tidegate.conformance.verdict import CannotTell, Fault, Refused
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import MISSING, at
 
 
 def has_named_version(exchange: Exchange) -> Iterator[Fault]:

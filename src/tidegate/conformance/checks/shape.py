@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.conformance.checks.generation import stream_chunks, whole_body
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import MISSING, at
 from tidegate.conformance.verdict import Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import MISSING, at
 
 CHAT_FINISHES = ("stop", "length", "tool_calls", "content_filter", "function_call")
 COMPLETION_FINISHES = ("stop", "length", "content_filter")

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from tidegate.conformance.exchange import Ending, Exchange
 from tidegate.conformance.verdict import Fault
+from tidegate.conformance.wire.exchange import Ending, Exchange
 
 
 def has_status(exchange: Exchange, *, allowed: tuple[int, ...]) -> Iterator[Fault]:

@@ -6,9 +6,9 @@ The stops of a case are cut out of a first, greedy answer (`take_stop` and its l
 from collections.abc import Iterator, Sequence
 
 from tidegate.conformance.checks.generation import answer_of, usage_of
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import at
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import at
 
 NEVER_SAID = "\u0002zqx\u0003"
 """Ends a stop that begins as an answer does, and that no model completes."""

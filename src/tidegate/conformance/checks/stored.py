@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import at
 from tidegate.conformance.verdict import Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import at
 
 
 def path_of_stored(stored: Exchange) -> str:

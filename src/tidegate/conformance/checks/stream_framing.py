@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tidegate.conformance.checks.generation import answer_of, stream_chunks
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import at
-from tidegate.conformance.sse_reader import Deviation
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import at
+from tidegate.conformance.wire.sse_reader import Deviation
 
 MIN_DECODE_S = 0.3
 """Less time than this between the first token and the last says nothing of buffering: other load weighs more."""

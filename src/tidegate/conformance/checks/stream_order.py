@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from tidegate.conformance.checks.generation import stream_chunks
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import MISSING, at
-from tidegate.conformance.sse_reader import DONE, Deviation
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import MISSING, at
+from tidegate.conformance.wire.sse_reader import DONE, Deviation
 
 
 def _choices(exchange: Exchange) -> Iterator[tuple[int, int, dict[str, Any]]]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from tidegate.conformance.exchange import Ending, Exchange
 from tidegate.conformance.verdict import Fault
+from tidegate.conformance.wire.exchange import Ending, Exchange
 
 
 def is_answered(exchange: Exchange, *, besides: tuple[int, ...] = ()) -> Iterator[Fault]:

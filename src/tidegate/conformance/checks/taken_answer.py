@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from tidegate.conformance.answer import Choice, ToolCall, read_answer
 from tidegate.conformance.checks.generation import answer_of
-from tidegate.conformance.exchange import Ending, Exchange
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Ending, Exchange
 
 
 def has_answer(exchange: Exchange) -> Iterator[Fault]:

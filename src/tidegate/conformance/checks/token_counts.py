@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from tidegate.conformance.answer import read_answer
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import MISSING, at
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import MISSING, at
 
 
 def token_ids(exchange: Exchange) -> list[int]:

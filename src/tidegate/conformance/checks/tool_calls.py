@@ -6,10 +6,10 @@ from typing import Any
 
 from tidegate.conformance.checks.generation import answer_of
 from tidegate.conformance.checks.taken_answer import called, calls_of, is_cut
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import NOT_JSON, at, read_json
 from tidegate.conformance.schema_judge import describe_breach
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import NOT_JSON, at, read_json
 
 _MARKUP = re.compile(
     r"</?tool_calls?>|<\|?tool_call|\[TOOL_CALLS\]|<function=|</function>|<\|python_tag\|>|<\|tool.?calls?.?begin\|>"

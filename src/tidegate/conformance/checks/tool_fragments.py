@@ -5,9 +5,9 @@ from typing import Any
 
 from tidegate.conformance.checks.generation import answer_of
 from tidegate.conformance.checks.taken_answer import called, is_cut
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import MISSING, NOT_JSON, at, read_json
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import MISSING, NOT_JSON, at, read_json
 
 _PARTS = (("function", "name", "arguments"), ("custom", "name", "input"))
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from tidegate.conformance.checks.taken_answer import called
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import at
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import at
 
 
 def with_results(exchange: Exchange, *, question: str, result: Any) -> list[Any]:

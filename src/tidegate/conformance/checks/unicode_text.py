@@ -6,9 +6,9 @@ import unicodedata
 from collections.abc import Iterator
 
 from tidegate.conformance.checks.generation import answer_of, stream_chunks
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import at
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import at
 
 REPLACEMENT = "\ufffd"
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe0f]")

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from tidegate.conformance.checks.generation import answer_of, stream_chunks, usage_of
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import MISSING, at
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import MISSING, at
 
 COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _PARTS = {"prompt_tokens_details": "prompt_tokens", "completion_tokens_details": "completion_tokens"}

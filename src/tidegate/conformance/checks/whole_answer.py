@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from tidegate.conformance.answer import read_answer
 from tidegate.conformance.checks.refusal import OVERLOADED, has_error_object, says_when_to_retry
-from tidegate.conformance.exchange import Ending, Exchange
-from tidegate.conformance.json_text import NOT_JSON, at
 from tidegate.conformance.verdict import CannotTell, Fault
+from tidegate.conformance.wire.exchange import Ending, Exchange
+from tidegate.conformance.wire.json_text import NOT_JSON, at
 
 
 def is_whole_answer(exchange: Exchange, *, num_choices: int = 1) -> Iterator[Fault]:

@@ -14,7 +14,7 @@ from tidegate.conformance.diff.comparison import DEFAULT_TOLERANCE, Comparison, 
 from tidegate.conformance.diff.declared import Change
 from tidegate.conformance.diff.difference import Meaning
 from tidegate.conformance.diff.side import Side
-from tidegate.conformance.run_report import RunReport
+from tidegate.conformance.running.run_report import RunReport
 
 
 class Subject(Protocol):

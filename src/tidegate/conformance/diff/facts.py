@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.conformance.answer import Answer, Choice, read_answer
-from tidegate.conformance.exchange import Exchange
-from tidegate.conformance.json_text import MISSING, NOT_JSON, at, read_json
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.json_text import MISSING, NOT_JSON, at, read_json
 
 FLEETING_HEADERS = frozenset(
     ("date", "server", "content-length", "connection", "keep-alive", "transfer-encoding", "age")

@@ -7,7 +7,7 @@ from tidegate.conformance.diff.comparison import Comparison
 from tidegate.conformance.diff.declared import show
 from tidegate.conformance.diff.difference import Difference, Meaning
 from tidegate.conformance.diff.report_lines import ORDER, place_of, sentence_of
-from tidegate.conformance.visible_text import visible
+from tidegate.conformance.reports.visible_text import visible
 
 MAX_VALUE = 4000
 """Characters of a value; a text longer than that is cut, and says so."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from tidegate.conformance.diff.comparison import Comparison
 from tidegate.conformance.diff.declared import show
 from tidegate.conformance.diff.difference import Difference, Meaning
-from tidegate.conformance.visible_text import visible
+from tidegate.conformance.reports.visible_text import visible
 
 MAX_SHOWN = 200
 """Characters of a value in a line."""

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tidegate.conformance.capability import Capability
 from tidegate.conformance.case import Case
 from tidegate.conformance.diff.facts import Facts, read_facts
-from tidegate.conformance.run_report import RunReport
+from tidegate.conformance.probing.capability import Capability
+from tidegate.conformance.running.run_report import RunReport
 from tidegate.conformance.verdict import Outcome
 
 

@@ -1,0 +1,1 @@
+"""What a server can do, found out before the cases run."""

@@ -1,0 +1,1 @@
+"""Runs that were written down, and judged again without a server."""

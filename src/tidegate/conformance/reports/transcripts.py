@@ -1,0 +1,165 @@
+"""Which exchanges of a case a report shows, and how much of each: those that show the fault first, within bounds.
+
+Nothing is left out in silence: whatever is cut is told in words.
+"""
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tidegate.conformance.judge import Evidence
+from tidegate.conformance.reports.document import EndingName, EventDocument, ReadDocument, Shown, Transcript
+from tidegate.conformance.reports.secrets_out import SecretsOut
+from tidegate.conformance.verdict import Outcome, Verdict
+from tidegate.conformance.wire.exchange import Ending, Exchange
+
+MAX_TRANSCRIPTS = 24
+"""Of one case."""
+MAX_CASE_BYTES = 128 * 1024
+"""Of requests and responses of one case that did not pass."""
+MAX_PASSED_BYTES = 32 * 1024
+"""Of requests and responses of one case that passed."""
+MAX_REQUEST_BYTES = 16 * 1024
+MAX_RESPONSE_BYTES = 64 * 1024
+MAX_EVENTS = 400
+"""Of one stream; half from its beginning, half from its end."""
+MAX_EVENT_CHARS = 2000
+MAX_READS = 400
+MAX_FRAMING = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    run: int
+    exchange: Exchange
+
+
+def show_transcripts(
+    runs: Sequence[Evidence], verdict: Verdict, secrets: SecretsOut
+) -> tuple[tuple[Transcript, ...], tuple[str, ...]]:
+    """Returns the transcripts in the order of sending, and what was left out in words."""
+    places = [
+        _Place(run, exchange)
+        for run, evidence in enumerate(runs)
+        for copies in evidence.values()
+        for exchange in copies
+    ]
+    chosen = sorted(places, key=lambda place: _rank(place, verdict))[:MAX_TRANSCRIPTS]
+    left = MAX_PASSED_BYTES if verdict.outcome is Outcome.PASS else MAX_CASE_BYTES
+    shown: dict[int, Transcript] = {}
+    for place in chosen:
+        transcript = _show(place, left, secrets)
+        shown[id(place)] = transcript
+        left -= _size(transcript.request) + _size(transcript.response)
+    cut = []
+    if len(places) > len(chosen):
+        cut.append(f"{len(places) - len(chosen)} of {len(places)} exchanges are left out")
+    if num_cut := sum(transcript.request.num_cut + transcript.response.num_cut for transcript in shown.values()):
+        cut.append(f"{num_cut} bytes are left out of the exchanges below; each says where")
+    return tuple(shown[id(place)] for place in places if id(place) in shown), tuple(cut)
+
+
+def _rank(place: _Place, verdict: Verdict) -> tuple[bool, int, bool]:
+    """The exchanges that faults name, of the last run, which is the one that failed; then the rest of that run."""
+    named = {(fault.ask, fault.copy) for fault in verdict.faults}
+    is_named = (place.exchange.ask, place.exchange.copy) in named
+    return (not is_named, -place.run, place.exchange.copy > 0)
+
+
+def _size(shown: Shown) -> int:
+    return shown.num_bytes - shown.num_cut
+
+
+def _show(place: _Place, max_bytes: int, secrets: SecretsOut) -> Transcript:
+    exchange = place.exchange
+    request = show_bytes(secrets.of_bytes(exchange.request), min(MAX_REQUEST_BYTES, max_bytes // 2))
+    raw = b"".join(piece.data for piece in exchange.pieces)
+    response = show_bytes(secrets.of_bytes(raw), min(MAX_RESPONSE_BYTES, max_bytes - _size(request)))
+    says = f"{exchange.ending.value}: {exchange.detail}" if exchange.detail else exchange.ending.value
+    findings = exchange.framing_findings[:MAX_FRAMING]
+    return Transcript(
+        run=place.run,
+        ask=exchange.ask,
+        copy=exchange.copy,
+        method=exchange.method,
+        url=secrets.of_text(exchange.url),
+        status=exchange.status,
+        ending=_ENDINGS[exchange.ending],
+        ending_says=secrets.of_text(says),
+        duration_s=round(exchange.duration_s, 6),
+        sent_at_s=round(exchange.sent_at_s, 6),
+        request=request,
+        response=response,
+        reads=tuple(_reads(exchange)),
+        events=tuple(_events(exchange, response.num_cut > 0, secrets)),
+        num_events=len(exchange.events),
+        framing=tuple(f"{found.deviation.value}, at byte {found.offset} of the body" for found in findings),
+    )
+
+
+_ENDINGS: Mapping[Ending, EndingName] = {
+    Ending.WHOLE: "WHOLE",
+    Ending.CUT: "CUT",
+    Ending.RESET: "RESET",
+    Ending.TIMED_OUT: "TIMED_OUT",
+    Ending.LEFT: "LEFT",
+    Ending.NO_CONNECTION: "NO_CONNECTION",
+    Ending.NOT_HTTP: "NOT_HTTP",
+    Ending.ENDLESS: "ENDLESS",
+}
+
+
+def _reads(exchange: Exchange) -> Iterator[ReadDocument]:
+    """Reads beyond the bound are counted into the last one."""
+    for piece in exchange.pieces[: MAX_READS - 1]:
+        yield ReadDocument(at_s=round(piece.at_s, 6), num_bytes=len(piece.data))
+    rest = exchange.pieces[MAX_READS - 1 :]
+    if rest:
+        yield ReadDocument(at_s=round(rest[-1].at_s, 6), num_bytes=sum(len(piece.data) for piece in rest))
+
+
+def _events(exchange: Exchange, is_short: bool, secrets: SecretsOut) -> Iterator[EventDocument]:
+    """`is_short`: the response itself had to be cut, so that events are kept short too."""
+    max_chars = MAX_EVENT_CHARS // 8 if is_short else MAX_EVENT_CHARS
+    events = exchange.events
+    half = MAX_EVENTS // 2
+    for index, timed in enumerate(events):
+        if half <= index < len(events) - half:
+            continue
+        data = secrets.of_text(timed.event.data)
+        yield EventDocument(index=index, at_s=round(timed.at_s, 6), data=data[:max_chars], is_cut=len(data) > max_chars)
+
+
+def show_bytes(data: bytes, max_bytes: int) -> Shown:
+    """Returns the bytes, at most `max_bytes` of them: three quarters from the beginning, one from the end."""
+    start, end = data, b""
+    if len(data) > max_bytes:
+        num_end = max_bytes // 4
+        start, end = _whole_start(data[: max_bytes - num_end]), _whole_end(data[len(data) - num_end :])
+    num_cut = len(data) - len(start) - len(end)
+    try:
+        first, last = start.decode("utf-8"), end.decode("utf-8")
+    except UnicodeDecodeError:
+        first, last = base64.b64encode(start).decode(), base64.b64encode(end).decode()
+        return Shown(encoding="base64", start=first, end=last, num_bytes=len(data), num_cut=num_cut)
+    return Shown(encoding="utf-8", start=first, end=last, num_bytes=len(data), num_cut=num_cut)
+
+
+def _whole_start(data: bytes) -> bytes:
+    """Without the beginning of a character that the cut has parted."""
+    for back in range(1, min(4, len(data)) + 1):
+        byte = data[-back]
+        if byte < 0x80 or byte >= 0xF8:
+            return data
+        if byte >= 0xC0:
+            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return data if length == back else data[:-back]
+    return data
+
+
+def _whole_end(data: bytes) -> bytes:
+    """Without the end of a character that the cut has parted."""
+    for start in range(min(4, len(data))):
+        if not 0x80 <= data[start] < 0xC0:
+            return data[start:]
+    return data if len(data) > 3 else b""

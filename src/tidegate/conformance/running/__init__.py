@@ -1,0 +1,1 @@
+"""A run of cases against a server: planned, bounded, watched."""

@@ -1,0 +1,119 @@
+"""CaseRunner: runs one case: wave after wave, copies and delays, until it is told enough. Judges nothing itself."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from tidegate.conformance.ask import Ask, Until
+from tidegate.conformance.case import Case, Turn
+from tidegate.conformance.judge import CaseRun, Evidence, describe_suite_fault, judge_need, judge_run
+from tidegate.conformance.probing.probed import Probed
+from tidegate.conformance.running.marker import make_marker, make_seed
+from tidegate.conformance.running.run_report import Result, result_of
+from tidegate.conformance.running.server_watch import ServerWatch, is_doubtful
+from tidegate.conformance.verdict import CannotTell, Outcome
+from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.fill import Filling, WireRequest, fill
+from tidegate.conformance.wire.target import Target, TargetError
+
+Sending = Callable[[Ask, WireRequest, float], Awaitable[Exchange]]
+"""Sends a request; the number is the instant from which `sent_at_s` counts."""
+
+
+class CaseRunner:
+    """Of one run against one server. `target` names the model."""
+
+    def __init__(self, target: Target, probed: Probed, send: Sending, watch: ServerWatch) -> None:
+        self._target = target
+        self._probed = probed
+        self._send = send
+        self._watch = watch
+
+    async def run(self, case: Case) -> Result:
+        """Returns what came of the case. Never raises for what the server does, nor for a check with a defect."""
+        start = time.monotonic()
+        if (verdict := judge_need(case, self._probed)) is not None:
+            return Result(case, verdict, (), 0.0)
+        runs: list[CaseRun] = []
+        num_passed = 0
+        while num_passed < case.repeats and len(runs) < case.repeats + case.tries - 1:
+            if self._watch.gone:
+                runs.append(CaseRun({}, self._watch.gone))
+                break
+            runs.append(await self._run_once(case, len(runs)))
+            verdict = judge_run(case, runs[-1])
+            if verdict.outcome in (Outcome.FAIL, Outcome.UNSUPPORTED) or verdict.is_suite_fault:
+                break
+            num_passed += verdict.outcome is Outcome.PASS
+        return result_of(case, runs, time.monotonic() - start)
+
+    async def _run_once(self, case: Case, number: int) -> CaseRun:
+        evidence: dict[str, Sequence[Exchange]] = {}
+        scene = _Scene(self._target, self._probed.is_scripted, self._send, case, number)
+        try:
+            for wave in sorted({ask.wave for ask in case.asks}):
+                asks = [ask for ask in case.asks if ask.wave == wave]
+                async with asyncio.TaskGroup() as group:
+                    tasks = [group.create_task(scene.ask(ask, evidence)) for ask in asks]
+                evidence = evidence | {ask.name: task.result() for ask, task in zip(asks, tasks, strict=True)}
+                if case.turn is not Turn.LAST and await self._is_gone(asks, evidence):
+                    return CaseRun(evidence, f"{self._watch.gone}; it went away while this case ran")
+        except ExceptionGroup as errors:
+            error = _first(errors)
+            if isinstance(error, CannotTell | TargetError):
+                return CaseRun(evidence, str(error))
+            return CaseRun(evidence, describe_suite_fault(error), is_suite_fault=True)
+        return CaseRun(evidence)
+
+    async def _is_gone(self, asks: Sequence[Ask], evidence: Evidence) -> bool:
+        doubts = any(is_doubtful(exchange, ask) for ask in asks for exchange in evidence[ask.name])
+        return doubts and bool(await self._watch.look())
+
+
+def _first(errors: ExceptionGroup[Exception]) -> Exception:
+    error = errors.exceptions[0]
+    return _first(error) if isinstance(error, ExceptionGroup) else error
+
+
+class _Scene:
+    """One run of a case: what all its asks share."""
+
+    def __init__(self, target: Target, is_scripted: bool, send: Sending, case: Case, number: int) -> None:
+        self._target = target
+        self._is_scripted = is_scripted
+        self._send = send
+        self._names = (case.id, number)
+        self._origin = time.monotonic()
+
+    async def ask(self, ask: Ask, evidence: Evidence) -> Sequence[Exchange]:
+        """Returns the exchanges of all copies, in order."""
+        if ask.delay_s:
+            await asyncio.sleep(ask.delay_s)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._ask_copy(ask, copy, evidence)) for copy in range(ask.copies)]
+        return tuple(task.result() for task in tasks)
+
+    async def _ask_copy(self, ask: Ask, copy: int, evidence: Evidence) -> Exchange:
+        filling = Filling(
+            self._target,
+            make_marker(self._target.seed, *self._names, ask.name, copy),
+            copy,
+            evidence,
+            make_seed(self._target.seed, *self._names),
+        )
+        request = fill(ask, filling, is_scripted=self._is_scripted)
+        found = await self._send(ask, request, self._origin)
+        if ask.until is not None:
+            end = time.monotonic() + ask.until.within_s
+            while not _holds(ask.until, found, evidence) and time.monotonic() < end:
+                await asyncio.sleep(ask.until.every_s)
+                found = await self._send(ask, request, self._origin)
+        return found
+
+
+def _holds(until: Until, found: Exchange, evidence: Mapping[str, Sequence[Exchange]]) -> bool:
+    earlier = [evidence[name][0] for name in until.of]
+    try:
+        return not list(until.check(*earlier, found, **until.args))
+    except CannotTell:
+        return False

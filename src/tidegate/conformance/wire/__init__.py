@@ -1,0 +1,1 @@
+"""One exchange over HTTP: sent, kept byte by byte, read strictly."""
