@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from harness.judged_case import RightServers, mutated
 from harness.mutant import EditsValue
+from tidegate.cli.conform_command import conform
 from tidegate.cli.diff_command import diff
 
 NOWHERE = "http://127.0.0.1:9/v1"
@@ -72,3 +73,47 @@ def test_a_bad_file_of_changes_is_named(tmp_path: Path) -> None:
     outcome = _run(NOWHERE, NOWHERE, "--changes", str(path))
     assert outcome.exit_code == 2
     assert "names nothing" in outcome.output
+
+
+@pytest.mark.process
+def test_a_recording_stands_in_for_its_server(servers: RightServers, tmp_path: Path) -> None:
+    right = servers.of("scripted")
+    folder = str(tmp_path / "before")
+    address = right.target.base_url
+    recorded = CliRunner().invoke(conform, ["--base-url", address, "--only", "chat.*", "--record", folder])
+    assert recorded.exit_code == 0, recorded.output
+    same = _run(folder, address, "--only", "chat.*")
+    assert same.exit_code == 0, same.output
+    assert "prompt tokens" not in same.output
+    assert _run(folder, folder, "--only", "chat.*").exit_code == 0
+    with mutated(right, EditsValue("calls it otherwise", lambda value: {**value, "object": "x"})) as broken:
+        other = _run(folder, broken.target.base_url, "--only", "chat.object")
+    assert other.exit_code == 1, other.output
+
+
+@pytest.mark.process
+def test_answers_to_other_questions_are_not_compared(servers: RightServers, tmp_path: Path) -> None:
+    address = servers.of("scripted").target.base_url
+    folders = [str(tmp_path / seed) for seed in ("1", "22222")]
+    for folder, seed in zip(folders, ("1", "22222"), strict=True):
+        flags = [
+            "--base-url",
+            address,
+            "--only",
+            "isolation.*",
+            "--only",
+            "tokens.*",
+            "--seed",
+            seed,
+            "--record",
+            folder,
+        ]
+        CliRunner().invoke(conform, flags)
+    outcome = _run(*folders, "--only", "isolation.*", "--only", "tokens.*")
+    assert outcome.exit_code == 0, outcome.output
+
+
+def test_a_folder_without_a_recording_is_told(tmp_path: Path) -> None:
+    outcome = _run(str(tmp_path), NOWHERE)
+    assert outcome.exit_code == 2
+    assert "manifest" in outcome.output

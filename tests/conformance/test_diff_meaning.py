@@ -51,7 +51,21 @@ def test_sampled_text_may_always_differ() -> None:
 def _facts(*tokens: TokenFact, is_sampled: bool = False) -> Facts:
     none: dict[int, str] = {}
     return Facts(
-        "WHOLE", 200, "", frozenset(), None, {}, (), frozenset(), none, {}, {}, {}, {0: tokens}, is_sampled=is_sampled
+        "",
+        "WHOLE",
+        200,
+        "",
+        frozenset(),
+        None,
+        {},
+        (),
+        frozenset(),
+        none,
+        {},
+        {},
+        {},
+        {0: tokens},
+        is_sampled=is_sampled,
     )
 
 

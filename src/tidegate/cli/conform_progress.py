@@ -58,9 +58,13 @@ class ProgressView:
         if self._bar is not None:
             self._bar.stop()
 
-    def tell(self, result: Result) -> None:
-        """Shows that a case is done."""
+    def count(self, result: Result) -> None:
+        """Moves the bar on, whatever came of the case."""
         if self._bar is not None:
             self._bar.update(self._task, advance=1, description=result.case.area)
+
+    def tell(self, result: Result) -> None:
+        """Shows that a case is done."""
+        self.count(result)
         if self._tells_all or result.verdict.outcome is Outcome.FAIL or result.verdict.is_suite_fault:
             self._console.print(Text(describe_result(result)))

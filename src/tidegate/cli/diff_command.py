@@ -3,13 +3,13 @@
 import asyncio
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import click
 
+from tidegate.cli.diff_subjects import LiveSubject, RecordedSubject
 from tidegate.conformance.case import Case
 from tidegate.conformance.catalog import CASES
 from tidegate.conformance.diff.comparison import DEFAULT_TOLERANCE, Comparison
@@ -21,8 +21,8 @@ from tidegate.conformance.diff.report_junit import render_junit
 from tidegate.conformance.diff.report_lines import write_lines
 from tidegate.conformance.diff.report_markdown import render_markdown
 from tidegate.conformance.probe import NoServerError
-from tidegate.conformance.run_report import RunReport
-from tidegate.conformance.runner import Runner
+from tidegate.conformance.recording import RecordingError
+from tidegate.conformance.recording_files import read_recording
 from tidegate.conformance.target import Target, TargetError, read_base_url
 
 Command = Callable[..., Any]
@@ -33,26 +33,6 @@ RENDERERS: dict[str, Callable[[Comparison], str]] = {
     ".xml": render_junit,
     ".md": render_markdown,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class LiveSubject:
-    """A server that is asked."""
-
-    target: Target
-    jobs: int
-
-    @property
-    def name(self) -> str:
-        return self.target.base_url
-
-    @property
-    def can_ask(self) -> bool:
-        return True
-
-    async def ask(self, cases: Sequence[Case]) -> RunReport:
-        """Runs the cases. Raises NoServerError."""
-        return await Runner(self.target, jobs=self.jobs).run(cases)
 
 
 @click.command()
@@ -87,7 +67,7 @@ class LiveSubject:
     type=click.IntRange(min=0),
     help="how often what regressed is asked again before it counts",
 )
-@click.option("--seed", default=0, show_default=True, help="of markers, the same for both")
+@click.option("--seed", type=int, help="of words in prompts, the same for both; default: that of the recording, or 0")
 @click.option("--jobs", default=4, show_default=True, type=click.IntRange(min=1), help="cases that run at once")
 @click.option("--timeout", default=60.0, show_default=True, type=click.FloatRange(min=1), help="of a request, seconds")
 @click.option(
@@ -125,16 +105,19 @@ def run_diff(old: str, new: str, options: dict[str, Any]) -> int:
         _check_reports(options["reports"])
         changes = _read_changes(options["changes_file"])
         cases = _choose_cases(options["only"], options["skip"])
-        subjects = [_subject(name, side, options) for name, side in ((old, "old"), (new, "new"))]
+        subjects = _subjects(old, new, options)
         terms = Terms(changes=changes, tolerance=options["tolerance"], rounds=options["rounds"])
         comparison = asyncio.run(compare_subjects(subjects[0], subjects[1], cases, terms, _tell))
         for path in options["reports"]:
             path.write_text(RENDERERS[path.suffix.lower()](comparison), encoding="utf-8")
-    except (TargetError, NoServerError, ChangesError) as error:
+    except (TargetError, NoServerError, RecordingError, ChangesError) as error:
         print(f"tidegate diff: {error}", file=sys.stderr)
         return 2
     except OSError as error:
         print(f"tidegate diff: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("tidegate diff: interrupted; nothing was compared", file=sys.stderr)
         return 2
     for line in write_lines(comparison, shows_variation=options["show_variation"]):
         print(line)
@@ -176,12 +159,22 @@ def _choose_cases(only: Sequence[str], skip: Sequence[str]) -> list[Case]:
     return cases
 
 
-def _subject(name: str, side: str, options: dict[str, Any]) -> Subject:
-    target = Target(
-        base_url=read_base_url(name),
-        api_key=options[f"{side}_api_key"] or options["api_key"],
-        model=options[f"{side}_model"] or options["model"],
-        seed=options["seed"],
-        timeout_s=options["timeout"],
-    )
-    return LiveSubject(target, options["jobs"])
+def _subjects(old: str, new: str, options: dict[str, Any]) -> list[Subject]:
+    """A live server is asked with the seed of the recording that it is compared with, so that prompts are the same."""
+    recordings = [read_recording(Path(name)) if Path(name).is_dir() else None for name in (old, new)]
+    seeds = [recording.manifest.seed for recording in recordings if recording is not None]
+    seed = options["seed"] if options["seed"] is not None else next(iter(seeds), 0)
+    subjects: list[Subject] = []
+    for name, recording, side in zip((old, new), recordings, ("old", "new"), strict=True):
+        if recording is not None:
+            subjects.append(RecordedSubject(name, recording))
+            continue
+        target = Target(
+            base_url=read_base_url(name),
+            api_key=options[f"{side}_api_key"] or options["api_key"],
+            model=options[f"{side}_model"] or options["model"],
+            seed=seed,
+            timeout_s=options["timeout"],
+        )
+        subjects.append(LiveSubject(target, options["jobs"]))
+    return subjects

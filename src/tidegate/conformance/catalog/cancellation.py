@@ -39,6 +39,7 @@ def _case(
     """A case of clients that leave and metrics that fall back. `is_seen`: metrics must show the work meanwhile."""
     body = ask.pop("body", None) or long_body(stream=True)
     gone = Ask(name="gone", wave=1, body=body, script=LONG_SCRIPT, manner=manner, copies=copies, **ask)
+    settle_s = 0.8 if manner.leaving in (Leaving.AFTER_REQUEST, Leaving.HALF_REQUEST) else 0.0
     looks = (metrics_ask("during", 1, delay_s=0.8),) if is_seen else ()
     seen: tuple[Expect, ...] = (expect(was_running, "before", "during"),) if is_seen else ()
     return Case(
@@ -48,7 +49,7 @@ def _case(
         clauses=("openai:http.closure",),
         severity=Severity.NUISANCE,
         needs=(Capability.CHAT, Capability.METRICS, *needs),
-        asks=(rest_ask(), gone, *looks, back_ask(2), probe_ask("next", 3)),
+        asks=(rest_ask(), gone, *looks, back_ask(2, settle_s=settle_s), probe_ask("next", 3)),
         expects=(*seen, expect(is_back_to, "before", "after"), expect(is_whole_answer, "next")),
         turn=Turn.ALONE,
         tries=2,

@@ -37,10 +37,14 @@ def rest_ask(name: str = "before", wave: int = 0) -> Ask:
     return metrics_ask(name, wave, until=Until(is_at_rest, within_s=REST_S))
 
 
-def back_ask(wave: int, *, within_s: float = BACK_S, name: str = "after", with_memory: bool = False) -> Ask:
-    """Returns a look at metrics that waits for them to be what they were `before`."""
+def back_ask(
+    wave: int, *, within_s: float = BACK_S, name: str = "after", with_memory: bool = False, settle_s: float = 0.0
+) -> Ask:
+    """Returns a look at metrics that waits for them to be what they were `before`. `settle_s`: how long it waits first,
+    where the work itself may not have begun yet.
+    """
     check = Until(is_back_to, within_s=within_s, of=("before",), args={"with_memory": with_memory})
-    return metrics_ask(name, wave, until=check)
+    return metrics_ask(name, wave, until=check, delay_s=settle_s)
 
 
 def calm_ask(wave: int, name: str = "calm") -> Ask:

@@ -43,7 +43,7 @@ ANSWER_RULES = (
 
 def compare(old: Side, new: Side, *, tolerance: float) -> list[Difference]:
     """Returns all differences. `tolerance`: of log-probabilities, in nats."""
-    found = list(_capabilities(old, new))
+    found = [*_ends(old, new), *_capabilities(old, new)]
     lost = {difference.where for difference in found if difference.meaning is Meaning.REGRESSION}
     for case_id, case in old.cases.items():
         if case_id not in new.cases:
@@ -55,6 +55,12 @@ def compare(old: Side, new: Side, *, tolerance: float) -> list[Difference]:
             if all(sides):
                 found += _exchanges(case_id, ask.name, *sides, tolerance)
     return judge_texts(found, _num_greedy(old, new))
+
+
+def _ends(old: Side, new: Side) -> Iterator[Difference]:
+    if new.stopped and not old.stopped:
+        because = "the old server answered to the end"
+        yield Difference(Aspect.ENDING, Meaning.REGRESSION, "", "", "of the run", "whole", new.stopped, because)
 
 
 def _capabilities(old: Side, new: Side) -> Iterator[Difference]:
@@ -108,9 +114,21 @@ def _exchanges(
     if has_left:
         return
     yield from (differ(*parts) for parts in _shapes(old, new))
+    old, new = _same_questions(old, new)
+    if not old:
+        return
     yield from (differ(*parts) for parts in _answers(old, new))
     for where, was, is_now, meaning, because in compare_logprobs(old, new, tolerance):
         yield differ(Aspect.LOGPROBS, meaning, where, was, is_now, because)
+
+
+def _same_questions(old: Sequence[Facts], new: Sequence[Facts]) -> tuple[Sequence[Facts], Sequence[Facts]]:
+    """Returns the facts of requests that were sent to both sides: what an answer says depends on the question, and a
+    question may hold another seed's words, or what an earlier answer said.
+    """
+    common = {facts.request for facts in old} & {facts.request for facts in new}
+    kept = [[facts for facts in side if facts.request in common] for side in (old, new)]
+    return kept[0], kept[1]
 
 
 Parts = tuple[Aspect, Meaning, str, Any, Any, str]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tidegate.conformance.case import Case, Turn
+from tidegate.conformance.case import Case, Profile, Turn
 from tidegate.conformance.diff.comparison import DEFAULT_TOLERANCE, Comparison, compare_sides
 from tidegate.conformance.diff.declared import Change
 from tidegate.conformance.diff.difference import Meaning
@@ -30,6 +30,10 @@ class Subject(Protocol):
         """Whether it answers anew each time."""
         ...
 
+    async def has_contract(self) -> bool:
+        """Whether it shows Tidegate's contract. Raises NoServerError."""
+        ...
+
     async def ask(self, cases: Sequence[Case]) -> RunReport:
         """Returns what comes of the cases. Raises NoServerError."""
         ...
@@ -48,7 +52,11 @@ Told = Callable[[str], None]
 
 
 async def compare_subjects(old: Subject, new: Subject, cases: Sequence[Case], terms: Terms, tell: Told) -> Comparison:
-    """Returns what differs, and still differs when it is asked again. Raises NoServerError."""
+    """Returns what differs, and still differs when it is asked again. Where neither side shows Tidegate's contract, its
+    cases are left out. Raises NoServerError.
+    """
+    if not (await old.has_contract() or await new.has_contract()):
+        cases = [case for case in cases if case.profile is Profile.OPENAI]
     reports: list[list[RunReport]] = [[], []]
     for subject, kept in zip((old, new), reports, strict=True):
         tell(f"asking {subject.name}" if subject.can_ask else f"reading {subject.name}")

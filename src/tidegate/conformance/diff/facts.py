@@ -4,6 +4,7 @@ Decides what is left out because it differs between any two answers (ids, times,
 kept, each under a name. Does not know: which difference matters.
 """
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,10 +32,12 @@ class TokenFact:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """`shape`: path to the names of the JSON types that stand there, list indices left out. `grammar`: kinds of the
-    stream's chunks in order, runs of one kind as one. `texts`, `finishes`, `calls`: by choice.
+    """`request`: digest of the body that was sent. `shape`: path to the names of the JSON types that stand there, list
+    indices left out. `grammar`: kinds of the stream's chunks in order, runs of one kind as one. `texts`, `finishes`,
+    `calls`: by choice.
     """
 
+    request: str
     ending: str
     status: int | None
     content_type: str
@@ -56,6 +59,7 @@ def read_facts(exchange: Exchange) -> Facts:
     answer = read_answer(exchange)
     bodies = exchange.chunks if exchange.is_stream else (exchange.json,)
     return Facts(
+        request=hashlib.sha256(exchange.request.partition(b"\r\n\r\n")[2]).hexdigest(),
         ending=exchange.ending.name,
         status=exchange.status,
         content_type=exchange.headers.get("content-type", "").partition(";")[0].strip().lower(),

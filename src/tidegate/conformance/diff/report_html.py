@@ -6,7 +6,8 @@ from html import escape
 from tidegate.conformance.diff.comparison import Comparison
 from tidegate.conformance.diff.declared import show
 from tidegate.conformance.diff.difference import Difference, Meaning
-from tidegate.conformance.diff.report_lines import ORDER, place_of, printable, sentence_of
+from tidegate.conformance.diff.report_lines import ORDER, place_of, sentence_of
+from tidegate.conformance.visible_text import visible
 
 MAX_VALUE = 4000
 """Characters of a value; a text longer than that is cut, and says so."""
@@ -72,7 +73,7 @@ def _section(meaning: Meaning, found: list[Difference]) -> Iterator[str]:
     yield f"<details class={_CLASS[meaning]}{is_open}><summary><span>■</span> {heading}</summary>"
     for difference in found:
         yield f"<article><h3>{escape(place_of(difference))}</h3>"
-        yield f"<p class=soft>{escape(printable(difference.because))}</p>"
+        yield f"<p class=soft>{escape(visible(difference.because))}</p>"
         yield f"<div class=pair><pre class=old>{_value(difference.old)}</pre>"
         yield f"<pre class=new>{_value(difference.new)}</pre></div></article>"
     yield "</details>"
@@ -83,7 +84,7 @@ def _value(value: object) -> str:
     cut = len(text) - MAX_VALUE
     if cut > 0:
         text = f"{text[:MAX_VALUE]}\n({cut} more characters)"
-    return escape(printable(text, keeps="\n\t"))
+    return escape(visible(text, keeps="\n\t"))
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
@@ -91,4 +92,4 @@ def _notes(comparison: Comparison) -> Iterator[str]:
         if case_ids:
             yield f"<p class=soft>Not compared, only the {name} side has them: {escape(', '.join(case_ids))}</p>"
     for change in comparison.unseen:
-        yield f"<p class=soft>Declared and not seen: {escape(change.case)} ({escape(printable(change.reason))})</p>"
+        yield f"<p class=soft>Declared and not seen: {escape(change.case)} ({escape(visible(change.reason))})</p>"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from tidegate.conformance.diff.comparison import Comparison
 from tidegate.conformance.diff.declared import show
 from tidegate.conformance.diff.difference import Difference, Meaning
+from tidegate.conformance.visible_text import visible
 
 MAX_SHOWN = 200
 """Characters of a value in a line."""
@@ -13,18 +14,9 @@ MAX_SHOWN = 200
 ORDER = (Meaning.REGRESSION, Meaning.INTENDED, Meaning.IMPROVEMENT, Meaning.ADDITION, Meaning.VARIATION)
 
 
-def printable(text: str, *, keeps: str = "") -> str:
-    """Returns the text with control and invisible characters spelled out, but for those in `keeps`: what a server says
-    must not steer a terminal or a page.
-    """
-    return "".join(
-        sign if sign.isprintable() or sign in keeps else sign.encode("unicode_escape").decode() for sign in text
-    )
-
-
 def shorten(value: object) -> str:
     """Returns the value on one line, its middle cut out where it is long."""
-    text = printable(show(value))
+    text = visible(show(value))
     half = MAX_SHOWN // 2 - 3
     return text if len(text) <= MAX_SHOWN else f"{text[:half]} ... {text[-half:]}"
 
@@ -34,7 +26,7 @@ def place_of(difference: Difference) -> str:
     inside = f" of {difference.ask}" if difference.ask else ""
     part = f" {difference.where}" if difference.where else ""
     case = f" in {difference.case_id}" if difference.case_id else ""
-    return printable(f"{difference.aspect.value}{part}{inside}{case}")
+    return visible(f"{difference.aspect.value}{part}{inside}{case}")
 
 
 def sentence_of(comparison: Comparison) -> str:
@@ -74,7 +66,7 @@ def _list(differences: Iterable[Difference]) -> Iterator[str]:
         yield f"  {place_of(difference)}"
         yield f"    old  {shorten(difference.old)}"
         yield f"    new  {shorten(difference.new)}"
-        yield f"    {printable(difference.because)}"
+        yield f"    {visible(difference.because)}"
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
@@ -85,4 +77,4 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     for change in comparison.unseen:
         yield ""
         aspect = f" {change.aspect.value}" if change.aspect else ""
-        yield f"declared and not seen: {change.case}{aspect} ({printable(change.reason)})"
+        yield f"declared and not seen: {change.case}{aspect} ({visible(change.reason)})"

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from tidegate.conformance.diff.comparison import Comparison
 from tidegate.conformance.diff.difference import Difference, Meaning
-from tidegate.conformance.diff.report_lines import ORDER, place_of, printable, sentence_of, shorten
+from tidegate.conformance.diff.report_lines import ORDER, place_of, sentence_of, shorten
+from tidegate.conformance.visible_text import visible
 
 MAX_ROWS = 100
 """Of one table: a comment of a pull request has at most 65,536 characters."""
@@ -55,7 +56,7 @@ def _row(difference: Difference) -> str:
 
 
 def _text(value: str) -> str:
-    value = printable(value, keeps="\n")
+    value = visible(value, keeps="\n")
     for sign, escaped in (
         ("\\", "\\\\"),
         ("|", "\\|"),

@@ -55,5 +55,10 @@ class Side:
         return frozenset.intersection(*(report.probed.capabilities for report in self.reports))
 
     @property
+    def stopped(self) -> str:
+        """Why the first run ended before its end; "" where it did not."""
+        return self.reports[0].stopped
+
+    @property
     def absent(self) -> Mapping[Capability, str]:
         return self.reports[-1].probed.absent
