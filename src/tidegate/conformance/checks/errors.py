@@ -103,10 +103,10 @@ def is_no_success_with_error(exchange: Exchange) -> Iterator[Fault]:
     """An answer of status 2xx tells no error, in its body or in its events."""
     if not _is_success(exchange):
         return
-    for body in exchange.chunks if exchange.is_stream else (exchange.json,):
+    for event, body in exchange.numbered_bodies:
         error = at(body, "error")
         if error is not MISSING and error is not None:
-            yield Fault(f"status {exchange.status} with an error: {str(error)[:100]}")
+            yield Fault(f"status {exchange.status} with an error: {str(error)[:100]}", event)
             return
 
 

@@ -69,9 +69,9 @@ def _entry_faults(entry: Any, where: str) -> Iterator[Fault]:
 def has_no_entries(exchange: Exchange) -> Iterator[Fault]:
     """Where logprobs were not asked for there are no entries."""
     answer_of(exchange)
-    bodies = [chunk for _, chunk in chunks_of(exchange)] if exchange.is_stream else [exchange.json]
-    for event, body in enumerate(bodies):
-        for choice in body.get("choices") or []:
+    for event, body in exchange.numbered_bodies:
+        choices = at(body, "choices")
+        for choice in choices if isinstance(choices, list) else []:
             if entries := at(choice, "logprobs", "content") or at(choice, "logprobs", "tokens"):
                 yield Fault(f"logprobs were not asked for: {str(entries)[:80]}", event)
                 return
