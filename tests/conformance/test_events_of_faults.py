@@ -1,4 +1,4 @@
-"""The event that a fault names is the one that shows it, whatever else the stream holds: of every check that names one."""
+"""The event that a fault names is the one that shows it, whatever else the stream holds: all checks that name one."""
 
 import ast
 import contextlib
