@@ -95,7 +95,7 @@ CASES: tuple[Case, ...] = (
         why="Clients cut the prompt off by its length and lose or keep characters of the answer.",
         clauses=("openai:completions.echo",),
         severity=Severity.WRONG_DATA,
-        needs=(*_COMPLETIONS, Capability.ECHO),
+        needs=_COMPLETIONS,
         asks=(
             completions_ask(completion_body("two  spaces, and\n\na line", max_tokens=3, echo=True), is_refusable=True),
         ),

@@ -5,6 +5,8 @@ from enum import Enum
 
 class Capability(Enum):
     CHAT = "chat completions"
+    MODEL_LIST = "the list of models"
+    MODEL_LOOKUP = "looking up one model"
     STREAMS = "streamed chat completions"
     COMPLETIONS = "completions"
     EMBEDDINGS = "embeddings"
@@ -16,6 +18,7 @@ class Capability(Enum):
     COMPLETION_LOGPROBS = "logprobs of completions"
     LOGIT_BIAS = "logit_bias"
     ECHO = "echo of completions"
+    STREAMED_ECHO = "echo of streamed completions"
     STREAM_USAGE = "stream_options.include_usage"
     TOOLS = "tools"
     FORCED_TOOLS = "tool_choice required or named"
