@@ -208,7 +208,7 @@ PHASES: tuple[Case, ...] = (
         "All prompts of a batch end when its client leaves",
         _AFTER_A_WHILE,
         is_seen=True,
-        needs=(Capability.COMPLETIONS,),
+        needs=(Capability.COMPLETIONS, Capability.PROMPT_LISTS),
         path="/completions",
         body=_long_completion([LONG_QUESTION] * 4),
     ),

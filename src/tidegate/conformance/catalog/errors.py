@@ -167,7 +167,7 @@ _BY_PATH = (
         (404,),
         "Looking up a model that is not there is told with an error object",
         _OBJECT,
-        (),
+        (Capability.MODEL_LOOKUP,),
         Severity.NUISANCE,
     ),
 )

@@ -11,6 +11,7 @@ class Capability(Enum):
     COMPLETIONS = "completions"
     EMBEDDINGS = "embeddings"
     TOKENIZE = "tokenize and detokenize routes"
+    PROMPT_LISTS = "lists of prompts"
     TOKEN_PROMPTS = "prompts given as token ids"
     CHOICES = "n > 1"
     SEED = "seeds"

@@ -113,6 +113,17 @@ def _without_path(exchange: Exchange) -> bytes:
     return body
 
 
+def gives_two_choices(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:
+    """Two choices were asked for and came. That one comes is for the cases of choices to tell, not for all that need
+    several; with our contract it is a promise.
+    """
+    if (reason := is_served(site, exchanges)) is not None or site.has_contract:
+        return reason
+    if exchanges[0].status == 200 and len(read_answer(exchanges[0]).choices) == 2:
+        return None
+    return f"two choices were asked for; status {exchanges[0].status}, {len(read_answer(exchanges[0]).choices)} came"
+
+
 def brings_the_prompt_back(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:
     """The text begins with the prompt. That `echo` is accepted and ignored is for one case to tell, not for all that
     need the prompt back; with our contract it is a promise.
