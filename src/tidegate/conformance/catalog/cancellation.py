@@ -32,9 +32,9 @@ _LONG = 1200
 """Tokens: enough that a fast machine too has not written them while we look."""
 _REST_S = 45.0
 """What an earlier case has left behind ends some time."""
-_KEPT_S, _MANY_KEPT_S = 7.0, 11.0
+_KEPT_S, _MANY_KEPT_S = 9.0, 13.0
 _NUM_LOOKS = 5
-_START_S, _DURING_S, _AFTER_S = 1.0, 1.8, 2.7
+_START_S, _DURING_S, _AFTER_S = 3.0, 3.8, 4.7
 """From the start of the request that is kept: when those that leave are sent, and when metrics are looked at."""
 
 
@@ -68,7 +68,7 @@ def _case(
     kept_s = _KEPT_S if copies == 1 else _MANY_KEPT_S
     kept_body = _long(stream=True) if path == "/chat/completions" else _long_completion(stream=True)
     staying = Manner(leaving=Leaving.AFTER_PAUSE, leave_after_s=kept_s)
-    beside = Until(is_busier, within_s=0.4, every_s=0.1, of=("before",))
+    beside = Until(is_busier, within_s=2.2, every_s=0.1, of=("before",))
     afters = tuple(
         metrics_ask(f"after_{number}", 1, delay_s=_AFTER_S + (kept_s - _AFTER_S - 0.5) * number / (_NUM_LOOKS - 1))
         for number in range(_NUM_LOOKS)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tidegate.conformance.checks.status import has_status
-from tidegate.conformance.verdict import Fault
+from tidegate.conformance.verdict import CannotTell, Fault
 from tidegate.conformance.wire.exchange import Exchange
 from tidegate.conformance.wire.json_text import NOT_JSON, at
 
@@ -63,7 +63,11 @@ def is_refused(
 
 
 def is_bad_request(exchange: Exchange) -> Iterator[Fault]:
-    """The request is wrong, and the answer says so: 400 or 422 with an error object."""
+    """The request is wrong, and the answer says so: 400 or 422 with an error object. Raises CannotTell where it is
+    answered all the same, which is the matter of the case of that parameter.
+    """
+    if exchange.status == 200:
+        raise CannotTell("a wrong request is answered: nothing here fails")
     yield from has_status(exchange, allowed=(400, 422))
     if exchange.status in (400, 422):
         yield from has_error_object(exchange)
