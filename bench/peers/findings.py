@@ -4,6 +4,7 @@ python bench/peers/findings.py NAME=REPORT.json ... > docs/peers_findings.md
 """
 
 import json
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -66,6 +67,7 @@ def findings(reports: dict[str, list[dict[str, Any]]]) -> list[str]:
 
 def shown(text: str) -> str:
     """Returns the text as a cell of a table: on one line, and short."""
+    text = re.sub(r"/[^\s\"]*/venv/", "venv/", text)  # where this machine keeps it is nobody's matter
     line = " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
     return line if len(line) <= SHOWN_CHARACTERS else line[: SHOWN_CHARACTERS - 1] + "…"
 
