@@ -168,8 +168,8 @@ def is_in_range(exchange: Exchange) -> Iterator[Fault]:
 
 
 def has_chosen_on_top(exchange: Exchange) -> Iterator[Fault]:
-    """A greedy answer is of the most likely tokens: each is among its alternatives, with the same logprob, and none of
-    them is more likely.
+    """A greedy answer is of the most likely tokens: each is among its alternatives, with the same logprob. Raises
+    CannotTell where another is more likely: nothing forbids a server a penalty of its own.
     """
     for position, entry in enumerate(entries_of(exchange)):
         values = {_name(other): at(other, "logprob") for other in _top(entry)}
@@ -184,7 +184,10 @@ def has_chosen_on_top(exchange: Exchange) -> Iterator[Fault]:
                 f"{token!r} has {own!r} in entry {position}, and {values[_name(entry)]!r} among its alternatives"
             )
         elif own < max(values.values()) - TOLERANCE:
-            yield Fault(f"entry {position} is {token!r} with {own!r}; the likeliest token has {max(values.values())!r}")
+            raise CannotTell(
+                f"entry {position} is {token!r} with {own!r}, the likeliest token has {max(values.values())!r}: "
+                "the server weighs tokens by more than these numbers, as with a penalty of its own"
+            )
 
 
 def has_same_entries(whole: Exchange, streamed: Exchange) -> Iterator[Fault]:
