@@ -53,6 +53,16 @@ def _unnamed() -> EditsErrors:
     )
 
 
+def _late(says: str, field: str, value: Any) -> EditsPage:
+    """Both errors of deadlines: which one comes depends on what the server has measured."""
+
+    def edit(page: Any) -> None:
+        for code in ("deadline_exceeded", "deadline_unreachable"):
+            page["errors"][code][field] = value
+
+    return EditsPage(says, edit)
+
+
 def _unlisted(code: str) -> EditsPage:
     return EditsPage(f"does not list {code}", lambda page: page["errors"].pop(code))
 
@@ -96,7 +106,10 @@ MUTANTS: Mutants = {
     "contract.error_of_media_type": (_status("unsupported_media_type"),),
     "contract.error_of_not_served": (_status("unsupported_parameter"),),
     "contract.error_of_bad_key": (_advice("invalid_value"),),
-    "contract.error_of_too_late": (_status("deadline_exceeded"), _advice("deadline_exceeded")),
+    "contract.error_of_too_late": (
+        _late("lists another status of deadlines", "status", 418),
+        _late("lists that deadlines may be retried", "retry", "later"),
+    ),
     "contract.limit_stop_strings": (_limit("stop_strings", 5), _unnamed()),
     "contract.limit_messages": (_unnamed(),),
     "contract.limit_tools": (_limit("tools", 100), _unnamed()),

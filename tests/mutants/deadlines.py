@@ -123,6 +123,13 @@ MUTANTS: Mutants = {
         ),
     ),
     "deadlines.unreachable_costs_nothing": (RunsThenRefuses(),),
+    "deadlines.unreachable_in_the_queue": (
+        _forgets(),
+        EditsErrors(
+            "says of what is to come that it has passed",
+            lambda value: {"error": value["error"] | {"code": "deadline_exceeded"}},
+        ),
+    ),
     "deadlines.expires_in_the_stream": (
         EndsQuietly(),
         EditsFrames("sends [DONE] after the error", _done_after_error),

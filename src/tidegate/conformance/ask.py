@@ -87,9 +87,10 @@ class Ask:
     """One request. Asks of one `wave` are sent at once, waves one after the other; so are `copies` of one ask.
 
     `body`: JSON, sent as such; `raw`: sent as it stands, but for `{model}`, instead. `headers`: besides Host,
-    Content-Type, Content-Length, Authorization and User-Agent; None leaves one of those out; `{key}` in one stands for
+    Content-Type, Content-Length, Authorization and User-Agent; None leaves one of those out, several values are as many lines; `{key}` in one stands for
     the caller's key. `script`: what a scripted engine is to play (`x_script`); other servers are not sent it.
     `delay_s`: waits before it is sent, from the wave's beginning.
+    `outlives_wave`: it goes on beside all later waves, and its answer is there when they are over.
     `is_refusable`: an honest refusal of this ask makes the case `unsupported`.
     """
 
@@ -99,11 +100,12 @@ class Ask:
     place: Place = Place.API
     body: Any = None
     raw: bytes | Derived | None = None
-    headers: Mapping[str, str | Derived | None] = field(default_factory=dict)
+    headers: Mapping[str, str | Derived | tuple[str | Derived, ...] | None] = field(default_factory=dict)
     script: Any = None
     manner: Manner = PLAIN
     wave: int = 0
     copies: int = 1
     delay_s: float = 0.0
+    outlives_wave: bool = False
     until: Until | None = None
     is_refusable: bool = False

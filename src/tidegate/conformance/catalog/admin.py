@@ -2,14 +2,23 @@
 
 from typing import Any
 
-from tidegate.conformance.ask import Ask, Place, Until
+from tidegate.conformance.ask import Ask, Derived, Place, Until
 from tidegate.conformance.case import Case, Expect, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import chat_body
 from tidegate.conformance.catalog.load_asks import LONG_SCRIPT, long_body, probe_ask
-from tidegate.conformance.checks.operator import allows, lists_none, lists_requests, needs_own_credential, tells_load
+from tidegate.conformance.checks.operator import (
+    abort_path,
+    allows,
+    has_aborted,
+    lists_none,
+    lists_requests,
+    lists_those_running,
+    needs_own_credential,
+    tells_load,
+)
 from tidegate.conformance.checks.refusal import is_refused
 from tidegate.conformance.checks.status import has_status
-from tidegate.conformance.checks.whole_answer import is_whole_answer
+from tidegate.conformance.checks.whole_answer import is_visibly_cut, is_whole_answer
 from tidegate.conformance.probing.capability import Capability
 
 _ACTS = ("/admin/v1/drain", "/admin/v1/cache/flush", "/admin/v1/engine/restart", "/admin/v1/requests/none/abort")
@@ -70,6 +79,11 @@ def _look(name: str, path: str, **fields: Any) -> Ask:
 _ADMIN: dict[str, Any] = {"needs": (Capability.ADMIN,), "severity": Severity.NUISANCE}
 _CREDENTIAL_PATHS = ("/admin/v1/engine", "/admin/v1/requests")
 
+def _running(name: str) -> Ask:
+    """A stream of a second and a half."""
+    return Ask(name=name, body=long_body(max_tokens=60, stream=True), script=LONG_SCRIPT | {"repeat": 30})
+
+
 LISTENER: tuple[Case, ...] = (
     _case(
         "health",
@@ -111,18 +125,39 @@ LISTENER: tuple[Case, ...] = (
         "live_requests",
         "Live requests are listed while they run, and not afterwards",
         (
-            Ask(
-                name="run",
-                copies=3,
-                body=long_body(max_tokens=60, stream=True),
-                script=LONG_SCRIPT | {"repeat": 30},
-            ),
+            *(_running(name) for name in ("first", "second", "third")),
             _look("during", "/admin/v1/requests", until=Until(lists_requests, 1.0, 0.05, args={"at_least": 3})),
             _look("after", "/admin/v1/requests", wave=1, until=Until(lists_none, 5.0)),
         ),
-        (expect(lists_requests, "during", at_least=3), expect(lists_none, "after")),
+        (expect(lists_those_running, "first", "second", "third", "during"), expect(lists_none, "after")),
         why="An operator cannot see what holds the server up.",
         clauses=("tidegate:admin.views",),
+        needs=(Capability.ADMIN, Capability.CHAT, Capability.STREAMS),
+        severity=Severity.NUISANCE,
+        turn=Turn.ALONE,
+        tries=2,
+    ),
+    _case(
+        "abort",
+        "A request that is aborted ends at once and visibly, and is no longer listed",
+        (
+            Ask(
+                name="stream",
+                body=long_body(max_tokens=900, stream=True),
+                script=LONG_SCRIPT,
+                outlives_wave=True,
+            ),
+            _look("listed", "/admin/v1/requests", delay_s=0.5, until=Until(lists_requests, 1.0, 0.05, args={"at_least": 1})),
+            Ask(name="abort", wave=1, path=Derived(abort_path, ("listed",)), place=Place.ADMIN, body={}),
+            _look("after", "/admin/v1/requests", wave=2, until=Until(lists_none, 5.0)),
+        ),
+        (
+            expect(has_aborted, "abort"),
+            expect(is_visibly_cut, "stream", code="deadline_exceeded"),
+            expect(lists_none, "after"),
+        ),
+        why="An operator cannot end what holds the server up.",
+        clauses=("tidegate:admin.acts",),
         needs=(Capability.ADMIN, Capability.CHAT, Capability.STREAMS),
         severity=Severity.NUISANCE,
         turn=Turn.ALONE,

@@ -124,6 +124,7 @@ ROUTES: tuple[Case, ...] = (
     ),
 )
 
+_LATE_SCRIPT = {"pieces": ["6e6f"], "queue_delay_s": 1.0}
 _REFUSALS: tuple[tuple[str, Ask], ...] = (
     ("invalid_json", Ask(name="refused", raw=b'{"model": ')),
     ("invalid_value", Ask(name="refused", body=chat_body(temperature=9))),
@@ -133,7 +134,7 @@ _REFUSALS: tuple[tuple[str, Ask], ...] = (
     ("media_type", Ask(name="refused", body=chat_body(), headers={"Content-Type": "text/plain"})),
     ("not_served", Ask(name="refused", body=chat_body(store=True))),
     ("bad_key", Ask(name="refused", body=chat_body(), headers={"Idempotency-Key": ""})),
-    ("too_late", Ask(name="refused", body=chat_body(), headers={"X-Deadline-Ms": "1"})),
+    ("too_late", Ask(name="refused", body=chat_body(max_tokens=64), headers={"X-Deadline-Ms": "1"}, script=_LATE_SCRIPT)),
 )
 
 ERRORS: tuple[Case, ...] = tuple(

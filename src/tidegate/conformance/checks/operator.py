@@ -1,8 +1,10 @@
 """What the admin listener answers, and what a drain does."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from urllib.parse import quote
 
-from tidegate.conformance.verdict import Fault, Refused
+from tidegate.conformance.verdict import CannotTell, Fault, Refused
 from tidegate.conformance.wire.exchange import Exchange
 from tidegate.conformance.wire.json_text import at
 from tidegate.conformance.wire.metric_formats import read_load
@@ -38,6 +40,34 @@ def lists_requests(exchange: Exchange, *, at_least: int) -> Iterator[Fault]:
         yield Fault("the list of live requests has no `data`")
     elif len(data) < at_least:
         yield Fault(f"{len(data)} live requests are listed, expected {at_least} at least")
+
+
+def lists_those_running(*exchanges: Exchange) -> Iterator[Fault]:
+    """The last exchange, a list of live requests, has at least as many entries as requests ran while it was made, and
+    those are all the others. Raises CannotTell where one of them had ended before.
+    """
+    *running, listed = exchanges
+    if any(run.sent_at_s + run.duration_s < listed.sent_at_s + listed.duration_s for run in running):
+        raise CannotTell("a request that was to be listed had ended before")
+    for fault in lists_requests(listed, at_least=len(running)):
+        yield replace(fault, ask=listed.ask)
+
+
+def abort_path(listed: Exchange) -> str:
+    """Returns the path that aborts the listed request. Raises CannotTell where not just one is listed."""
+    data = at(listed.json, "data")
+    ids = [at(entry, "id") for entry in data] if isinstance(data, list) else []
+    if len(ids) != 1 or not isinstance(ids[0], str):
+        raise CannotTell(f"{len(ids)} live requests are listed, one was sent")
+    return f"/admin/v1/requests/{quote(ids[0], safe='')}/abort"
+
+
+def has_aborted(exchange: Exchange) -> Iterator[Fault]:
+    """The act is told to be done. Raises CannotTell where the request had come to its end before."""
+    if exchange.status == 404:
+        raise CannotTell("the request had ended before it could be aborted")
+    if exchange.status != 200:
+        yield Fault(f"status {exchange.status}, expected 200")
 
 
 def lists_none(exchange: Exchange) -> Iterator[Fault]:

@@ -83,7 +83,11 @@ def is_refused_by_limit(page: Exchange, over: Exchange, *, name: str) -> Iterato
 
 
 def is_known_error(page: Exchange, refused: Exchange) -> Iterator[Fault]:
-    """The error's code is listed, with this status, this type, and this advice on coming again."""
+    """The error's code is listed, with this status, this type, and this advice on coming again. Raises CannotTell where
+    the request was answered: whether it may be is for other cases.
+    """
+    if refused.status == 200:
+        raise CannotTell("the request was answered, not refused")
     code = at(refused.json, "error", "code")
     listed = at(page.json, "errors", code) if isinstance(code, str) else MISSING
     if listed is MISSING:

@@ -50,14 +50,20 @@ class CaseRunner:
     async def _run_once(self, case: Case, number: int) -> CaseRun:
         evidence: dict[str, Sequence[Exchange]] = {}
         scene = _Scene(self._target, self._probed.is_scripted, self._send, case, number)
+        lasting: dict[str, asyncio.Task[Sequence[Exchange]]] = {}
         try:
-            for wave in sorted({ask.wave for ask in case.asks}):
-                asks = [ask for ask in case.asks if ask.wave == wave]
-                async with asyncio.TaskGroup() as group:
-                    tasks = [group.create_task(scene.ask(ask, evidence)) for ask in asks]
-                evidence = evidence | {ask.name: task.result() for ask, task in zip(asks, tasks, strict=True)}
-                if case.turn is not Turn.LAST and await self._is_gone(asks, evidence):
-                    return CaseRun(evidence, f"{self._watch.gone}; it went away while this case ran")
+            async with asyncio.TaskGroup() as beside:
+                for wave in sorted({ask.wave for ask in case.asks}):
+                    asks = [ask for ask in case.asks if ask.wave == wave]
+                    lasting |= {
+                        ask.name: beside.create_task(scene.ask(ask, evidence)) for ask in asks if ask.outlives_wave
+                    }
+                    evidence = evidence | await _ask_wave([ask for ask in asks if not ask.outlives_wave], scene, evidence)
+                    if case.turn is not Turn.LAST and await self._is_gone(asks, evidence):
+                        for task in lasting.values():
+                            task.cancel()
+                        return CaseRun(evidence, f"{self._watch.gone}; it went away while this case ran")
+            evidence = evidence | {name: task.result() for name, task in lasting.items()}
         except ExceptionGroup as errors:
             error = _first(errors)
             if isinstance(error, CannotTell | TargetError):
@@ -66,8 +72,15 @@ class CaseRunner:
         return CaseRun(evidence)
 
     async def _is_gone(self, asks: Sequence[Ask], evidence: Evidence) -> bool:
-        doubts = any(is_doubtful(exchange, ask) for ask in asks for exchange in evidence[ask.name])
+        doubts = any(is_doubtful(exchange, ask) for ask in asks for exchange in evidence.get(ask.name, ()))
         return doubts and bool(await self._watch.look())
+
+
+async def _ask_wave(asks: Sequence[Ask], scene: "_Scene", evidence: Evidence) -> dict[str, Sequence[Exchange]]:
+    """Returns the exchanges of asks that are sent at once."""
+    async with asyncio.TaskGroup() as group:
+        tasks = {ask.name: group.create_task(scene.ask(ask, evidence)) for ask in asks}
+    return {name: task.result() for name, task in tasks.items()}
 
 
 def _first(errors: ExceptionGroup[Exception]) -> Exception:

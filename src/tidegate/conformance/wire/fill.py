@@ -1,7 +1,7 @@
 """From an ask to the bytes that are sent: placeholders, derived values, default headers. Pure."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -101,22 +101,23 @@ def fill(ask: Ask, filling: Filling, *, is_scripted: bool) -> WireRequest:
     )
 
 
-def _headers(ask: Ask, filling: Filling, url: str, data: bytes, key: str | None) -> dict[str, str]:
+def _headers(ask: Ask, filling: Filling, url: str, data: bytes, key: str | None) -> list[tuple[str, str]]:
     """Returns the headers; `{key}` in them stands for the credential."""
-    headers: dict[str, str | None] = {"Host": urlsplit(url).netloc, "User-Agent": USER_AGENT, "Accept": "*/*"}
+    headers: dict[str, Any] = {"Host": urlsplit(url).netloc, "User-Agent": USER_AGENT, "Accept": "*/*"}
     if data or ask.method in ("POST", "PUT", "PATCH"):
         headers |= {"Content-Type": "application/json", "Content-Length": str(len(data))}
     if key:
         headers["Authorization"] = "Bearer {key}"
     for name, value in ask.headers.items():
         known = next((other for other in headers if other.lower() == name.lower()), name)
-        headers[known] = None if value is None else str(filling.value(value))
-    return {name: value for name, value in headers.items() if value is not None}
+        headers[known] = filling.value(value)
+    lines = [(name, value if isinstance(value, list) else [value]) for name, value in headers.items()]
+    return [(name, str(value)) for name, values in lines for value in values if value is not None]
 
 
-def _head(method: str, url: str, headers: Mapping[str, str], key: str) -> bytes:
+def _head(method: str, url: str, headers: Sequence[tuple[str, str]], key: str) -> bytes:
     parts = urlsplit(url)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     lines = [f"{method} {path} HTTP/1.1"]
-    lines += [f"{name}: {value.replace('{key}', key)}" for name, value in headers.items()]
+    lines += [f"{name}: {value.replace('{key}', key)}" for name, value in headers]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
