@@ -98,7 +98,7 @@ class RightServers:
     def _start_embeddings(self) -> RightServer:
         port = self._stack.enter_context(EmbeddingsServer()).port
         probed = Probed(EMBEDDER, frozenset({Capability.EMBEDDINGS}), {}, False, False)
-        return RightServer(Target(base_url=f"http://127.0.0.1:{port}/v1", model=EMBEDDER), probed, port)
+        return RightServer(Target(base_url=f"http://127.0.0.1:{port}/v1", model=EMBEDDER), probed, port, port)
 
 
 @contextmanager

@@ -82,6 +82,9 @@ MUTANTS: Mutants = {
     "admin.credential_of_engine": (_open("/admin/v1/engine"),),
     "admin.credential_of_requests": (_open("/admin/v1/requests"),),
     "admin.live_requests": (_lists([]), _lists([{}, {}, {}])),
+    "admin.abort": (
+        before_admin(_serves("says that it aborts, and does not", lambda heard: heard.target.endswith("/abort"))),
+    ),
     "admin.methods": (
         before_admin(Answers("drains by GET", _acts_by_get)),
         before_admin(EditsHead("does not say which method", _without_allow)),
