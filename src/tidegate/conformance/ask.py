@@ -87,8 +87,9 @@ class Ask:
     """One request. Asks of one `wave` are sent at once, waves one after the other; so are `copies` of one ask.
 
     `body`: JSON, sent as such; `raw`: sent as it stands, but for `{model}`, instead. `headers`: besides Host,
-    Content-Type, Content-Length, Authorization and User-Agent; None leaves one of those out, several values are as many lines; `{key}` in one stands for
-    the caller's key. `script`: what a scripted engine is to play (`x_script`); other servers are not sent it.
+    Content-Type, Content-Length, Authorization and User-Agent; None leaves one of those out, several values are as many
+    lines; `{key}` in one stands for the caller's key. `script`: what a scripted engine is to play (`x_script`); other
+    servers are not sent it.
     `delay_s`: waits before it is sent, from the wave's beginning.
     `outlives_wave`: it goes on beside all later waves, and its answer is there when they are over.
     `is_refusable`: an honest refusal of this ask makes the case `unsupported`.

@@ -79,6 +79,7 @@ def _look(name: str, path: str, **fields: Any) -> Ask:
 _ADMIN: dict[str, Any] = {"needs": (Capability.ADMIN,), "severity": Severity.NUISANCE}
 _CREDENTIAL_PATHS = ("/admin/v1/engine", "/admin/v1/requests")
 
+
 def _running(name: str) -> Ask:
     """A stream of a second and a half."""
     return Ask(name=name, body=long_body(max_tokens=60, stream=True), script=LONG_SCRIPT | {"repeat": 30})
@@ -147,7 +148,12 @@ LISTENER: tuple[Case, ...] = (
                 script=LONG_SCRIPT,
                 outlives_wave=True,
             ),
-            _look("listed", "/admin/v1/requests", delay_s=0.5, until=Until(lists_requests, 1.0, 0.05, args={"at_least": 1})),
+            _look(
+                "listed",
+                "/admin/v1/requests",
+                delay_s=0.5,
+                until=Until(lists_requests, 1.0, 0.05, args={"at_least": 1}),
+            ),
             Ask(name="abort", wave=1, path=Derived(abort_path, ("listed",)), place=Place.ADMIN, body={}),
             _look("after", "/admin/v1/requests", wave=2, until=Until(lists_none, 5.0)),
         ),

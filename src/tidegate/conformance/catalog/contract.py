@@ -134,7 +134,10 @@ _REFUSALS: tuple[tuple[str, Ask], ...] = (
     ("media_type", Ask(name="refused", body=chat_body(), headers={"Content-Type": "text/plain"})),
     ("not_served", Ask(name="refused", body=chat_body(store=True))),
     ("bad_key", Ask(name="refused", body=chat_body(), headers={"Idempotency-Key": ""})),
-    ("too_late", Ask(name="refused", body=chat_body(max_tokens=64), headers={"X-Deadline-Ms": "1"}, script=_LATE_SCRIPT)),
+    (
+        "too_late",
+        Ask(name="refused", body=chat_body(max_tokens=64), headers={"X-Deadline-Ms": "1"}, script=_LATE_SCRIPT),
+    ),
 )
 
 ERRORS: tuple[Case, ...] = tuple(

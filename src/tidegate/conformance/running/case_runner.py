@@ -58,7 +58,9 @@ class CaseRunner:
                     lasting |= {
                         ask.name: beside.create_task(scene.ask(ask, evidence)) for ask in asks if ask.outlives_wave
                     }
-                    evidence = evidence | await _ask_wave([ask for ask in asks if not ask.outlives_wave], scene, evidence)
+                    evidence = evidence | await _ask_wave(
+                        [ask for ask in asks if not ask.outlives_wave], scene, evidence
+                    )
                     if case.turn is not Turn.LAST and await self._is_gone(asks, evidence):
                         for task in lasting.values():
                             task.cancel()
