@@ -1,11 +1,19 @@
 """What servers say of their load is read in their own formats, and a verdict on it is only what it proves."""
 
+from dataclasses import replace
+
 import pytest
 
 from harness.exchanges import exchanged, http
-from tidegate.conformance.checks.load import has_quickened, is_back_to
+from tidegate.conformance.checks.load import (
+    ends_with_its_client,
+    has_quickened,
+    is_back_to,
+    rests,
+    work_is_still_due,
+)
 from tidegate.conformance.verdict import CannotTell
-from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.exchange import Ending, Exchange
 from tidegate.conformance.wire.metric_formats import read_load, read_samples
 
 PAGES = {
@@ -48,6 +56,57 @@ def test_more_running_than_before_is_a_fault_except_where_gauges_may_be_stale() 
     assert "3 running requests, 0 before" in faults[0].says
     with pytest.raises(CannotTell, match="SGLang"):
         list(is_back_to(_page("sglang:num_running_reqs 0\n"), _page("sglang:num_running_reqs 3\n")))
+
+
+def _look(num_running: int, at_s: float) -> Exchange:
+    return replace(_page(f"vllm:num_requests_running {num_running}\n"), sent_at_s=at_s)
+
+
+def _left(at_s: float, for_s: float, ending: Ending = Ending.LEFT) -> Exchange:
+    return exchanged(http(200, b""), ending=ending, sent_at_s=at_s, duration_s=for_s)
+
+
+STAYS = _left(0.0, 7.0)
+LEAVES = _left(1.0, 1.5)
+LEFT_BEHIND: dict[str, tuple[list[Exchange], str]] = {
+    "it ends": ([_look(0, 0), _look(1, 0.4), STAYS, LEAVES, _look(2, 2.7), _look(1, 3.7)], ""),
+    "it runs on": ([_look(0, 0), _look(1, 0.4), STAYS, LEAVES, _look(2, 2.7), _look(2, 3.7)], "fault"),
+    "the model ended one like it": (
+        [_look(0, 0), _look(1, 0.4), _left(0.0, 2.0, Ending.WHOLE), LEAVES, _look(0, 2.7)],
+        "ended by itself",
+    ),
+    "it was answered": (
+        [_look(0, 0), _look(1, 0.4), STAYS, _left(1.0, 0.2, Ending.WHOLE), _look(1, 2.7)],
+        "that was left",
+    ),
+    "no look shows it": ([_look(0, 0), _look(0, 0.4), STAYS, LEAVES, _look(0, 2.7)], "did not show"),
+    "the look came late": ([_look(0, 0), _look(1, 1.2), STAYS, LEAVES, _look(1, 2.7)], "too late"),
+    "it had not left": ([_look(0, 0), _look(1, 0.4), STAYS, _left(1.0, 5.0), _look(1, 2.7)], "had not left"),
+    "all had left": ([_look(0, 0), _look(1, 0.4), STAYS, LEAVES, _look(0, 7.5)], "had not left"),
+}
+
+
+@pytest.mark.parametrize("name", LEFT_BEHIND)
+def test_work_counts_as_ended_only_while_work_like_it_goes_on(name: str) -> None:
+    exchanges, expected = LEFT_BEHIND[name]
+    if expected in ("", "fault"):
+        assert bool(list(ends_with_its_client(*exchanges))) == (expected == "fault")
+    else:
+        with pytest.raises(CannotTell, match=expected):
+            list(ends_with_its_client(*exchanges))
+
+
+def test_time_tells_nothing_of_a_load_that_may_have_ended_by_itself() -> None:
+    load, last = _left(1.0, 2.5), _left(4.0, 0.5)
+    assert list(work_is_still_due(_left(0.0, 8.0), last, load)) == []
+    with pytest.raises(CannotTell, match=r"ends by itself after 3\.0 s"):
+        list(work_is_still_due(_left(0.0, 3.0, Ending.WHOLE), last, load))
+
+
+def test_a_server_that_does_not_come_to_rest_is_not_judged() -> None:
+    assert list(rests(_look(0, 0.0))) == []
+    with pytest.raises(CannotTell, match="never came to rest"):
+        list(rests(_look(3, 0.0)))
 
 
 def test_memory_counts_only_where_it_is_promised() -> None:

@@ -54,8 +54,14 @@ def test_what_a_peer_ignores_is_held_against_it_only_where_it_has_no_right_to() 
     found = Server(peer).probe()
     assert found.model == "tide-1"
     assert found.identity == {"server": "uvicorn", "owned_by": "sea"}
-    held = {Capability.CHOICES, Capability.SEED, Capability.LOGPROBS, Capability.JSON_SCHEMA, Capability.FORCED_TOOLS}
-    ignored = {Capability.STRUCTURED_OUTPUTS, Capability.IDEMPOTENCY, Capability.DEADLINES, Capability.MODEL_CHECK}
+    held = {Capability.SEED, Capability.LOGPROBS, Capability.JSON_SCHEMA, Capability.FORCED_TOOLS}
+    ignored = {
+        Capability.STRUCTURED_OUTPUTS,
+        Capability.IDEMPOTENCY,
+        Capability.DEADLINES,
+        Capability.MODEL_CHECK,
+        Capability.CHOICES,
+    }
     assert held <= found.capabilities
     assert ignored <= set(found.absent)
     assert not found.has_contract

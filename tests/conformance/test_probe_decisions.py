@@ -1,5 +1,6 @@
 """From answers to probes to what a server can do."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,18 @@ TAKEN = answered(200, {"choices": [{"index": 0, "message": {"role": "assistant",
 
 def says(content: str, **fields: Any) -> Exchange:
     return answered(200, {"choices": [{"index": 0, "message": {"role": "assistant", "content": content, **fields}}]})
+
+
+def echoed(text: str) -> Exchange:
+    answer = answered(200, {"object": "text_completion", "choices": [{"index": 0, "text": text}]})
+    return replace(answer, request_json={"prompt": "One, two,"})
+
+
+def routed(path: str, status: int, body: Any) -> Exchange:
+    return replace(answered(status, {"detail": body}), method="GET", url=f"http://peer/v1{path}")
+
+
+NOWHERE = routed("/no-such-mxyz", 404, "no /v1/no-such-mxyz")
 
 
 SERVED: dict[str, tuple[Exchange, str | None]] = {
@@ -96,6 +109,28 @@ OTHERS: dict[str, tuple[decisions.Decision, Site, tuple[Exchange, ...], str | No
         decisions.tells_its_load,
         PEER,
         (exchanged(http(200, b"vllm:num_requests_running 0\n", "text/plain")),),
+        None,
+    ),
+    "the prompt came back": (decisions.brings_the_prompt_back, PEER, (echoed("One, two, three"),), None),
+    "echo ignored by a peer": (decisions.brings_the_prompt_back, PEER, (echoed(" three"),), "completions.echo"),
+    "echo ignored by us is for the cases": (decisions.brings_the_prompt_back, OURS, (echoed(" three"),), None),
+    "two choices": (
+        decisions.gives_two_choices,
+        PEER,
+        (answered(200, {"choices": [{"index": 0}, {"index": 1}]}),),
+        None,
+    ),
+    "n ignored by a peer": (decisions.gives_two_choices, PEER, (TAKEN,), "1 came"),
+    "n ignored by us is for the cases": (decisions.gives_two_choices, OURS, (TAKEN,), None),
+    "n breaks it": (decisions.gives_two_choices, PEER, (answered(500, {}),), "could not tell"),
+    "a route": (decisions.is_a_route, PEER, (routed("/models", 200, {}), NOWHERE), None),
+    "a route that fails": (decisions.is_a_route, PEER, (routed("/models", 500, {}), NOWHERE), "could not tell"),
+    "no such route": (decisions.is_a_route, PEER, (routed("/models/x", 404, "no /v1/models/x"), NOWHERE), "no such"),
+    "a route that does not find": (decisions.is_a_route, PEER, (routed("/models/x", 404, "no model"), NOWHERE), None),
+    "no such route of ours is for the cases": (
+        decisions.is_a_route,
+        OURS,
+        (routed("/models/x", 404, "no /v1/models/x"), NOWHERE),
         None,
     ),
     "metrics of another": (decisions.tells_its_load, PEER, (exchanged(http(200, b"up 1\n")),), "no metrics"),

@@ -19,6 +19,7 @@ from harness.made_report import (
     stream,
     whole,
 )
+from tidegate.conformance.ask import Ask
 from tidegate.conformance.reports.builder import build_document
 from tidegate.conformance.reports.html import SCRIPT, STYLE, render_html
 from tidegate.conformance.reports.html_markup import Markup, prose, tag, text
@@ -102,7 +103,7 @@ def test_what_a_hostile_server_sent_is_text_and_nothing_of_it_is_hidden() -> Non
     assert "alert(1)" in raw
     assert "<script>alert" not in raw
     assert not [character for character in ("\u202e", "\x1b", "\0", "\r", "\ud800") if character in raw]
-    assert '<span class="u">\\u202e</span>desrever' in raw
+    assert "<i>\\u202e</i>desrever" in raw
     assert KEY not in raw
     raw.encode("utf-8")
 
@@ -141,7 +142,7 @@ def test_the_timeline_marks_the_first_token_pauses_the_fault_and_the_end() -> No
 @pytest.mark.parametrize("ending", Ending, ids=lambda ending: ending.name)
 def test_every_ending_is_drawn(ending: Ending) -> None:
     exchange = make_exchange([], ending=ending, duration_s=0.0)
-    page = page_of_one(make_result(make_case("a.b"), Verdict("a.b", Outcome.PASS), {"it": [exchange]}))
+    page = page_of_one(make_result(make_case("a.b"), Verdict("a.b", Outcome.FAIL), {"it": [exchange]}))
     assert ending.value in page.text("title")
 
 
@@ -176,7 +177,7 @@ def test_attributes_and_texts_are_escaped_by_construction() -> None:
         tag("a", "<b>", Markup("<i></i>"), href='"><x', hidden=False)
         == '<a href="&quot;&gt;&lt;x">&lt;b&gt;<i></i></a>'
     )
-    assert text("a\0<") == 'a<span class="u">\\u0000</span>&lt;'
+    assert text("a\0<") == "a<i>\\u0000</i>&lt;"
     assert prose("says `a<b` so") == "says <code>a&lt;b</code> so"
     assert prose("one ` alone") == "one ` alone"
 
@@ -191,6 +192,22 @@ def test_times_are_spelled_as_people_say_them(seconds: float) -> None:
 
 def test_whole_answers_draw_their_reads() -> None:
     exchange = make_exchange(whole(b"{}"))
-    page = page_of_one(make_result(make_case("a.b"), Verdict("a.b", Outcome.PASS), {"it": [exchange]}))
+    page = page_of_one(make_result(make_case("a.b"), Verdict("a.b", Outcome.FAIL), {"it": [exchange]}))
     assert "bytes read at 12 ms" in page.text("title")
     assert HOSTILE not in page.text("pre")
+
+
+def test_all_requests_of_a_case_are_drawn_on_one_axis() -> None:
+    asks = (Ask(name="first"), Ask(name="gone", wave=1, copies=2))
+    first = make_exchange(whole(b"{}"), ask="first", duration_s=0.1)
+    gone = [
+        make_exchange(whole(b"{}"), ask="gone", copy=copy, sent_at_s=0.2, duration_s=0.2, ending=Ending.LEFT)
+        for copy in range(2)
+    ]
+    verdict = Verdict("a.b", Outcome.FAIL, (Fault("it is wrong", ask="gone", copy=1),))
+    case = make_case("a.b", asks=asks, expects=())
+    raw = render_html(build_document(make_report(make_result(case, verdict, {"first": [first], "gone": gone}))))
+    picture = raw[raw.index("<figure>") : raw.index("</figure>")]
+    for wanted in ("first: 200", "gone, 2 copies: 200", "✕ gone, copy 1: 200", "◁</text>", 'class="wave"', "next wave"):
+        assert wanted in picture
+    assert picture.count("<rect") == 6

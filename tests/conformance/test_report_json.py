@@ -8,11 +8,22 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from harness.made_report import KEY, every_outcome, make_case, make_exchange, make_report, make_result, stream, whole
+from harness.made_report import (
+    KEY,
+    delta,
+    every_outcome,
+    make_case,
+    make_exchange,
+    make_report,
+    make_result,
+    stream,
+    whole,
+)
 from tidegate.conformance.reports import transcripts as report_transcripts
-from tidegate.conformance.reports.builder import MAX_FAULT_CHARS, MAX_FAULTS, build_document
+from tidegate.conformance.reports.builder import MAX_FAULT_CHARS, MAX_FAULTS, MAX_PASSED_COMMANDS, build_document
 from tidegate.conformance.reports.json_report import render_json, render_schema
 from tidegate.conformance.reports.secrets_out import SecretsOut
+from tidegate.conformance.reports.spans import MAX_SPANS
 from tidegate.conformance.reports.transcripts import show_bytes
 from tidegate.conformance.running.run_report import Result, RunReport
 from tidegate.conformance.verdict import Fault, Outcome, Verdict
@@ -120,8 +131,21 @@ def test_a_body_of_a_megabyte_is_cut_in_the_middle_and_said_so() -> None:
 def test_a_case_that_passed_keeps_less() -> None:
     exchange = make_exchange(whole(b"a" * 500_000))
     shown = one_case(make_result(make_case("chat.it"), PASS, {"it": [exchange]}))["transcripts"][0]
-    kept = sum(shown[part]["num_bytes"] - shown[part]["num_cut"] for part in ("request", "response"))
-    assert kept == report_transcripts.MAX_PASSED_BYTES
+    assert shown["response"]["num_bytes"] - shown["response"]["num_cut"] == report_transcripts.MAX_PASSED_RESPONSE_BYTES
+
+
+def test_of_a_case_that_passed_the_first_and_last_are_told_and_the_rest_counted() -> None:
+    events = [(0.01 * number, delta(content=f"{number}")) for number in range(1, 100)]
+    exchanges = [make_exchange(stream(events), {"text": "a" * 5000}, copy=copy) for copy in range(70)]
+    case = one_case(make_result(make_case("chat.it"), PASS, {"it": exchanges}))
+    first = case["transcripts"][0]
+    assert len(case["transcripts"]) == report_transcripts.MAX_PASSED_TRANSCRIPTS
+    assert case["cut"][0] == "68 of 70 exchanges are left out"
+    assert first["request"]["num_bytes"] - first["request"]["num_cut"] == report_transcripts.MAX_PASSED_REQUEST_BYTES
+    assert [event["index"] for event in first["events"]] == [0, 1, 97, 98]
+    assert (first["num_events"], len(first["reads"])) == (99, report_transcripts.MAX_PASSED_EVENTS)
+    assert (len(case["spans"]), case["num_spans"]) == (MAX_SPANS, 70)
+    assert len(case["by_hand"]) == MAX_PASSED_COMMANDS
 
 
 def test_a_large_request_and_many_answers_are_cut_to_the_bound_of_a_case() -> None:

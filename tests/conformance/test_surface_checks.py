@@ -82,7 +82,7 @@ def test_internals_are_seen(message: str) -> None:
         ({"error": ERROR | {"code": 400}}, 0),
         ({"error": ERROR | {"param": 5}}, 1),
         ({"error": ERROR | {"message": ""}}, 1),
-        ({"error": {"message": "no"}}, 3),
+        ({"error": {"message": "no"}}, 1),
         ({"error": "no"}, 1),
         ({"detail": "no"}, 1),
         (b"<html>", 1),

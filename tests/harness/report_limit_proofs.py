@@ -5,7 +5,14 @@ REPORT_PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
         "a_body_of_a_megabyte_is_cut_in_the_middle_and_said_so": (
             "conformance/reports/transcripts.py MAX_RESPONSE_BYTES",
         ),
-        "a_case_that_passed_keeps_less": ("conformance/reports/transcripts.py MAX_PASSED_BYTES",),
+        "a_case_that_passed_keeps_less": ("conformance/reports/transcripts.py MAX_PASSED_RESPONSE_BYTES",),
+        "of_a_case_that_passed_the_first_and_last_are_told_and_the_rest_counted": (
+            "conformance/reports/transcripts.py MAX_PASSED_TRANSCRIPTS",
+            "conformance/reports/transcripts.py MAX_PASSED_REQUEST_BYTES",
+            "conformance/reports/transcripts.py MAX_PASSED_EVENTS",
+            "conformance/reports/spans.py MAX_SPANS",
+            "conformance/reports/builder.py MAX_PASSED_COMMANDS",
+        ),
         "a_large_request_and_many_answers_are_cut_to_the_bound_of_a_case": (
             "conformance/reports/transcripts.py MAX_REQUEST_BYTES",
             "conformance/reports/transcripts.py MAX_CASE_BYTES",

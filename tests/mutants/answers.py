@@ -95,7 +95,9 @@ NAMES_NOTHING: Mutant = says_of_errors("names no parameter in errors", param=Non
 ONE_CODE: Mutant = says_of_errors("has one code for all errors", code="bad_request")
 
 
-def _refuse_inside(heard: Heard) -> Said:
+def _refuse_inside(heard: Heard) -> Said | None:
+    if not heard.is_stream:
+        return None
     error = {"message": "Invalid.", "type": "invalid_request_error", "param": None, "code": None}
     body = b"data: " + json.dumps({"error": error}).encode() + b"\n\ndata: [DONE]\n\n"
     return Said(200, body, [("Content-Type", "text/event-stream")])

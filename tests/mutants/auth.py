@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.judged_case import Mutants
 from harness.mutant import Answers, EditsErrors, Heard, Mutant, Said, on_base
-from mutants.errors import framework_errors, without_members
+from mutants.errors import bare_text, framework_errors
 from mutants.headers import edits
 from mutants.routes import with_status, without_header
 
@@ -96,7 +96,7 @@ MUTANTS: Mutants = {
     "auth.wrong_key": (
         _LetsIn("takes any key", _given("sk-")),
         _keyed(framework_errors()),
-        _keyed(without_members()),
+        _keyed(bare_text()),
         _keyed(edits("says that it is text", lambda h, s, v: v | {"content-type": "text/plain"})),
     ),
     "auth.wrong_key_streamed": (_ToldInStream(),),

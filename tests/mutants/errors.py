@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.judged_case import Mutants
-from harness.mutant import Answers, EditsErrors, EditsHead, EditsRequest, Heard, Ignores, Mutant, Said
+from harness.mutant import Answers, EditsErrors, EditsHead, EditsRequest, Heard, Mutant, Said
 from mutants.routes import with_status, without_header
 
 STREAM = [("Content-Type", "text/event-stream")]
@@ -121,15 +121,15 @@ MUTANTS: Mutants = {
     ),
     "errors.wrong_type": (
         takes("takes a text for messages", lambda heard: b'"messages": "hello"' in heard.body),
-        without_members(),
+        bare_text(),
     ),
-    "errors.wrong_value": (Ignores(("temperature",)), as_html(), flat_errors()),
+    "errors.wrong_value": (as_html(), flat_errors()),
     "errors.unknown_model": (
         EditsRequest("takes any name of a model for its own", _serves_another_model),
-        without_members(),
+        bare_text(),
     ),
     "errors.unknown_model_streamed": (_FailsInStream(), framework_errors()),
-    "errors.before_stream": (_FailsInStream(), Ignores(("temperature",))),
+    "errors.before_stream": (_FailsInStream(),),
     "errors.completions_bad_json": (fails("fails on what is no JSON", lambda heard: heard.json is None), bare_text()),
     "errors.completions_wrong_type": (
         fails("fails on a prompt that is an object", lambda heard: b'{"a"' in heard.body),
@@ -138,6 +138,7 @@ MUTANTS: Mutants = {
     "errors.unknown_route": (framework_errors(), as_html()),
     "errors.wrong_method": (framework_errors(), as_html()),
     "errors.unknown_model_lookup": (framework_errors(), with_status("fails on an unknown name", 404, 500)),
+    "errors.nullable_members": (without_members(),),
     "errors.text_code": (_edit_error("numbers its codes", lambda error: error | {"code": 400}),),
     "errors.no_internals": (
         _leaks('Traceback (most recent call last):\n  File "/app/server.py", line 3'),

@@ -155,7 +155,7 @@ MUTANTS: Mutants = {
         ),
     ),
     **{f"structured.refuses_{name}": (IGNORES_FORMATS,) for name in _REFUSED},
-    "structured.refuses_before_streaming": (REFUSES_INSIDE, IGNORES_FORMATS),
+    "structured.refuses_before_streaming": (REFUSES_INSIDE,),
     **{f"structured.exact_{name}": (NAMES_NOTHING, ONE_CODE, IGNORES_FORMATS) for name in _EXACT},
     **{f"structured.exact_{name}": (says_of_errors("names no limit", limit=None),) for name in ("depth", "bytes")},
     **{f"structured.exact_extension_{name}": (NAMES_NOTHING, IGNORES_FORMATS) for name in _EXTENSION},

@@ -81,7 +81,8 @@ class CannotRun(Exception):
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="also write FILE.html, .json, .xml (JUnit) or .md; may be given again",
+    help="also write FILE.html, .json, .xml (JUnit) or .md; may be given again. Of cases that pass it shows the "
+    "beginning and the end; --record keeps all bytes",
 )
 @click.option("--list", "lists", is_flag=True, help="list the cases; no server is asked")
 @click.option("--show", "shown", metavar="CASE", help="show one case: what it asks, why, and how by hand")

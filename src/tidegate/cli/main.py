@@ -124,6 +124,7 @@ def cli() -> None:
     tidegate config                         the settings that hold, and where each came from
     tidegate doctor                         what is missing on this machine, and what to do
     tidegate conform --base-url URL         judge any server that speaks this API
+    tidegate diff OLD NEW                   what changed for callers between two servers, or since a recording
     tidegate openapi                        the OpenAPI document of the public routes
     """
 

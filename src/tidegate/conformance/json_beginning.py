@@ -4,7 +4,7 @@ Decides by completing: a text is a beginning when one of a few endings makes it 
 construction; numbers, literals, names and escapes may be cut anywhere.
 """
 
-from tidegate.conformance.wire.json_text import NOT_JSON, read_json
+from tidegate.conformance.wire.json_text import NOT_JSON, read_written_json
 
 _NAME = '"\\u0001 a name that no answer holds"'
 _AFTER = ("", "null", ":null", f"{_NAME}:null", f",{_NAME}:null", "0", ".0")
@@ -45,4 +45,4 @@ def _open_parts(text: str) -> tuple[str, bool]:
 
 
 def _is_json(text: str) -> bool:
-    return read_json(text.encode("utf-8", "replace")) is not NOT_JSON
+    return read_written_json(text.encode("utf-8", "replace").decode()) is not NOT_JSON

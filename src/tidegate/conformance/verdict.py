@@ -13,8 +13,8 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong. `event`: index of the stream event that shows it. `ask` and `copy` are filled in by the
-    judge where a check leaves them out.
+    """One thing that is wrong. `event`: index in `Exchange.events` of the one that shows it. `ask` and `copy` are
+    filled in by the judge where a check leaves them out.
     """
 
     says: str

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tidegate.conformance.ask import Ask, Leaving, Manner
+from tidegate.conformance.ask import Ask, Leaving, Manner, Until
 from tidegate.conformance.case import Case, Expect, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import completion_body
 from tidegate.conformance.catalog.load_asks import (
@@ -14,16 +14,40 @@ from tidegate.conformance.catalog.load_asks import (
     probe_ask,
     rest_ask,
 )
-from tidegate.conformance.checks.load import has_quickened, is_back_to, was_running
+from tidegate.conformance.checks.load import (
+    ends_with_its_client,
+    has_quickened,
+    is_back_to,
+    is_busier,
+    rests,
+    was_running,
+    work_is_still_due,
+)
 from tidegate.conformance.checks.whole_answer import is_whole_answer
 from tidegate.conformance.probing.capability import Capability
 
 _WHY = "Requests of clients that gave up keep their slots: the server computes for nobody and others wait."
 _AFTER_A_WHILE = Manner(leaving=Leaving.AFTER_PAUSE, leave_after_s=1.5)
+_LONG = 1200
+"""Tokens: enough that a fast machine too has not written them while we look."""
+_REST_S = 45.0
+"""What an earlier case has left behind ends some time."""
+_KEPT_S, _MANY_KEPT_S = 9.0, 13.0
+_NUM_LOOKS = 5
+_START_S, _DURING_S, _AFTER_S = 3.0, 3.8, 4.7
+"""From the start of the request that is kept: when those that leave are sent, and when metrics are looked at."""
 
 
 def _leaving(leaving: Leaving, **fields: Any) -> Manner:
     return Manner(leaving=leaving, **fields)
+
+
+def _long(**fields: Any) -> dict[str, Any]:
+    return long_body(**{"max_tokens": _LONG} | fields)
+
+
+def _long_completion(prompt: Any = LONG_QUESTION, **fields: Any) -> dict[str, Any]:
+    return completion_body(prompt, max_tokens=_LONG, **fields)
 
 
 def _case(
@@ -36,64 +60,100 @@ def _case(
     needs: tuple[Capability, ...] = (),
     **ask: Any,
 ) -> Case:
-    """A case of clients that leave and metrics that fall back. `is_seen`: metrics must show the work meanwhile."""
-    body = ask.pop("body", None) or long_body(stream=True)
-    gone = Ask(name="gone", wave=1, body=body, script=LONG_SCRIPT, manner=manner, copies=copies, **ask)
-    settle_s = 0.8 if manner.leaving in (Leaving.AFTER_REQUEST, Leaving.HALF_REQUEST) else 0.0
-    looks = (metrics_ask("during", 1, delay_s=0.8),) if is_seen else ()
-    seen: tuple[Expect, ...] = (expect(was_running, "before", "during"),) if is_seen else ()
+    """A case of clients that leave beside one that stays, and metrics that fall back to the one. `is_seen`: metrics
+    must show the work of the others meanwhile.
+    """
+    fields = {"path": "/chat/completions", "body": _long(stream=True)} | ask
+    path = fields["path"]
+    kept_s = _KEPT_S if copies == 1 else _MANY_KEPT_S
+    kept_body = _long(stream=True) if path == "/chat/completions" else _long_completion(stream=True)
+    staying = Manner(leaving=Leaving.AFTER_PAUSE, leave_after_s=kept_s)
+    beside = Until(is_busier, within_s=2.2, every_s=0.1, of=("before",))
+    afters = tuple(
+        metrics_ask(f"after_{number}", 1, delay_s=_AFTER_S + (kept_s - _AFTER_S - 0.5) * number / (_NUM_LOOKS - 1))
+        for number in range(_NUM_LOOKS)
+    )
+    looks = (metrics_ask("during", 1, delay_s=_DURING_S),) if is_seen else ()
+    seen: tuple[Expect, ...] = (expect(was_running, "beside", "during"),) if is_seen else ()
     return Case(
         id=f"cancellation.{what}",
         title=title,
         why=_WHY,
         clauses=("openai:http.closure",),
         severity=Severity.NUISANCE,
-        needs=(Capability.CHAT, Capability.METRICS, *needs),
-        asks=(rest_ask(), gone, *looks, back_ask(2, settle_s=settle_s), probe_ask("next", 3)),
-        expects=(*seen, expect(is_back_to, "before", "after"), expect(is_whole_answer, "next")),
+        needs=(Capability.CHAT, Capability.STREAMS, Capability.METRICS, *needs),
+        asks=(
+            rest_ask(within_s=_REST_S),
+            Ask(name="kept", wave=1, path=path, body=kept_body, script=LONG_SCRIPT, manner=staying),
+            metrics_ask("beside", 1, delay_s=0.4, until=beside),
+            Ask(name="gone", wave=1, delay_s=_START_S, script=LONG_SCRIPT, manner=manner, copies=copies, **fields),
+            *looks,
+            *afters,
+            probe_ask("next", 2),
+        ),
+        expects=(
+            expect(rests, "before"),
+            *seen,
+            expect(ends_with_its_client, "before", "beside", "kept", "gone", *(look.name for look in afters)),
+            expect(is_whole_answer, "next"),
+        ),
         turn=Turn.ALONE,
         tries=2,
     )
 
 
-_STREAMS = (Capability.STREAMS,)
+_ALIKE = {"temperature": 1, "top_p": 0.01}
+"""Choices that are as good as greedy: some servers refuse several choices at temperature 0."""
+
+_IN_HALF = Case(
+    id="cancellation.in_half_of_the_body",
+    title="A client that leaves in the middle of its request leaves nothing behind",
+    why=_WHY,
+    clauses=("openai:http.closure",),
+    severity=Severity.NUISANCE,
+    needs=(Capability.CHAT, Capability.METRICS),
+    asks=(
+        rest_ask(),
+        Ask(name="gone", wave=1, body=_long(stream=True), manner=_leaving(Leaving.HALF_REQUEST), copies=4),
+        back_ask(2, settle_s=0.8),
+        probe_ask("next", 3),
+    ),
+    expects=(
+        expect(rests, "before"),
+        expect(is_back_to, "before", "after"),
+        expect(is_whole_answer, "next"),
+    ),
+    turn=Turn.ALONE,
+    tries=2,
+)
+"""No work begins here: nothing needs to be kept beside it."""
 
 PHASES: tuple[Case, ...] = (
     _case(
         "after_request",
         "A client that leaves right after its request leaves no work behind",
         _leaving(Leaving.AFTER_REQUEST),
-        needs=_STREAMS,
     ),
-    _case(
-        "in_half_of_the_body",
-        "A client that leaves in the middle of its request leaves nothing behind",
-        _leaving(Leaving.HALF_REQUEST),
-        copies=4,
-    ),
+    _IN_HALF,
     _case(
         "after_head",
         "A client that leaves when the status has come leaves no work behind",
         _leaving(Leaving.AFTER_HEAD),
-        needs=_STREAMS,
     ),
     _case(
         "after_first_event",
         "A client that leaves after the first event leaves no work behind",
         _leaving(Leaving.AFTER_EVENTS, events=1),
-        needs=_STREAMS,
     ),
     _case(
         "in_the_stream",
         "A client that leaves in the middle of a stream leaves no work behind",
-        _leaving(Leaving.AFTER_EVENTS, events=12),
-        needs=_STREAMS,
+        _leaving(Leaving.AFTER_EVENTS, events=6),
     ),
     _case(
         "reset_in_the_stream",
         "A client whose connection is reset in the middle of a stream leaves no work behind",
-        _leaving(Leaving.AFTER_EVENTS, events=6, with_reset=True),
-        needs=_STREAMS,
+        _leaving(Leaving.AFTER_EVENTS, events=4, with_reset=True),
     ),
     _case(
         "reset_after_request",
@@ -105,28 +165,27 @@ PHASES: tuple[Case, ...] = (
         "A stream whose client leaves after a while is no longer among the running requests",
         _AFTER_A_WHILE,
         is_seen=True,
-        needs=_STREAMS,
     ),
     _case(
         "whole_answer",
         "A client that does not wait for a whole answer leaves no work behind",
         _AFTER_A_WHILE,
         is_seen=True,
-        body=long_body(),
+        body=_long(),
     ),
     _case(
         "reset_whole_answer",
         "A client that resets its connection while it waits for a whole answer leaves no work behind",
         Manner(leaving=Leaving.AFTER_PAUSE, leave_after_s=1.5, with_reset=True),
         is_seen=True,
-        body=long_body(),
+        body=_long(),
     ),
     _case(
         "all_choices",
         "All choices of a client that has left end, not only the first",
         _leaving(Leaving.AFTER_EVENTS, events=8),
-        needs=(Capability.STREAMS, Capability.CHOICES),
-        body=long_body(stream=True, n=4, temperature=1),
+        needs=(Capability.CHOICES,),
+        body=_long(stream=True, n=4, **_ALIKE),
     ),
     _case(
         "all_choices_whole",
@@ -134,7 +193,7 @@ PHASES: tuple[Case, ...] = (
         _AFTER_A_WHILE,
         is_seen=True,
         needs=(Capability.CHOICES,),
-        body=long_body(n=4, temperature=1),
+        body=_long(n=4, **_ALIKE),
     ),
     _case(
         "completions_stream",
@@ -142,30 +201,29 @@ PHASES: tuple[Case, ...] = (
         _leaving(Leaving.AFTER_EVENTS, events=6),
         needs=(Capability.COMPLETIONS,),
         path="/completions",
-        body=completion_body(LONG_QUESTION, max_tokens=400, stream=True),
+        body=_long_completion(stream=True),
     ),
     _case(
         "batch_of_prompts",
         "All prompts of a batch end when its client leaves",
         _AFTER_A_WHILE,
         is_seen=True,
-        needs=(Capability.COMPLETIONS,),
+        needs=(Capability.COMPLETIONS, Capability.PROMPT_LISTS),
         path="/completions",
-        body=completion_body([f"{number}. {LONG_QUESTION}" for number in range(4)], max_tokens=300),
+        body=_long_completion([LONG_QUESTION] * 4),
     ),
     _case(
         "many_streams",
         "Sixteen clients that leave at once leave no work behind",
-        _leaving(Leaving.AFTER_EVENTS, events=4),
+        _AFTER_A_WHILE,
         copies=16,
-        needs=_STREAMS,
     ),
     _case(
         "many_resets",
         "Sixteen connections that are reset at once leave no work behind",
         Manner(leaving=Leaving.AFTER_PAUSE, leave_after_s=1.0, with_reset=True),
         copies=16,
-        body=long_body(),
+        body=_long(),
     ),
     _case(
         "queued",
@@ -173,26 +231,39 @@ PHASES: tuple[Case, ...] = (
         Manner(leaving=Leaving.AFTER_PAUSE, leave_after_s=1.2),
         copies=48,
         is_seen=True,
-        body=long_body(max_tokens=200),
+        body=_long(),
     ),
 )
 
 _BUSY = {"pieces": ["31"], "repeat": 4, "prefill_delay_s": 0.6}
 
+_FOLLOWED = Manner(leaving=Leaving.AFTER_PAUSE, leave_after_s=8.0)
+
 
 def _timed(what: str, title: str, body: dict[str, Any], manner: Manner) -> Case:
-    """A case without metrics: the same probe alone, beside eight requests, and three times after they have left."""
-    load = Ask(name="gone", wave=1, copies=8, body=body, script=LONG_SCRIPT, manner=manner)
-    after = tuple(probe_ask(name, wave) for name, wave in (("first", 2), ("second", 3), ("third", 4)))
+    """A case without metrics: the same probe alone, beside eight requests, and three times after they have left. The
+    control, one such answer that is followed beforehand, shows that the work lasts longer than we look.
+    """
+    load = Ask(name="gone", wave=2, copies=8, body=body, script=LONG_SCRIPT, manner=manner)
+    after = tuple(probe_ask(name, wave) for name, wave in (("first", 3), ("second", 4), ("third", 5)))
     return Case(
         id=f"cancellation.{what}",
         title=title,
         why=_WHY,
         clauses=("openai:http.closure",),
         severity=Severity.NUISANCE,
-        needs=(Capability.CHAT,),
-        asks=(probe_ask("alone", 0), load, probe_ask("beside", 1, delay_s=0.8, script=_BUSY), *after),
-        expects=(expect(has_quickened, "alone", "beside", "first", "second", "third"),),
+        needs=(Capability.CHAT, Capability.STREAMS),
+        asks=(
+            Ask(name="control", body=body | {"stream": True}, script=LONG_SCRIPT, manner=_FOLLOWED),
+            probe_ask("alone", 1),
+            load,
+            probe_ask("beside", 2, delay_s=0.8, script=_BUSY),
+            *after,
+        ),
+        expects=(
+            expect(work_is_still_due, "control", "third", "gone"),
+            expect(has_quickened, "alone", "beside", "first", "second", "third"),
+        ),
         turn=Turn.ALONE,
         tries=2,
     )
@@ -202,13 +273,13 @@ TIMED: tuple[Case, ...] = (
     _timed(
         "time_of_streams",
         "After eight streams are left, a request takes as long as before",
-        long_body(max_tokens=600, stream=True),
+        _long(stream=True),
         Manner(leaving=Leaving.AFTER_PAUSE, leave_after_s=2.5),
     ),
     _timed(
         "time_of_whole_answers",
         "After eight whole answers are given up, a request takes as long as before",
-        long_body(max_tokens=600),
+        _long(),
         Manner(leaving=Leaving.AFTER_PAUSE, leave_after_s=2.5),
     ),
 )

@@ -37,8 +37,8 @@ CASES: tuple[Case, ...] = (
         why="Clients that asked for three read past the end of the list.",
         clauses=("openai:choices.n",),
         severity=Severity.BREAKS_CLIENTS,
-        needs=_CHAT,
-        asks=(Ask(body=chat_body(n=3), is_refusable=True),),
+        needs=(Capability.CHAT,),
+        asks=(Ask(body=chat_body(n=3, temperature=1), is_refusable=True),),
         expects=(*generated(), expect(has_indices, num_choices=3)),
     ),
     Case(
@@ -47,8 +47,8 @@ CASES: tuple[Case, ...] = (
         why="The texts of all choices run into one.",
         clauses=("openai:choices.n", "openai:stream.finish_once", "openai:stream.role"),
         severity=Severity.BREAKS_CLIENTS,
-        needs=_STREAMS,
-        asks=(Ask(body=streamed(chat_body(n=3)), is_refusable=True),),
+        needs=(Capability.CHAT, Capability.STREAMS),
+        asks=(Ask(body=streamed(chat_body(n=3, temperature=1)), is_refusable=True),),
         expects=(*generated(), expect(has_indices, num_choices=3), expect(finishes_once), expect(tells_role_first)),
     ),
     Case(
@@ -57,10 +57,12 @@ CASES: tuple[Case, ...] = (
         why="Clients that asked for two read past the end of the list.",
         clauses=("openai:choices.n",),
         severity=Severity.BREAKS_CLIENTS,
-        needs=(Capability.COMPLETIONS, Capability.CHOICES, Capability.STREAMS),
+        needs=(Capability.COMPLETIONS, Capability.STREAMS),
         asks=(
-            completions_ask(completion_body("One, two,", n=2), is_refusable=True),
-            completions_ask(streamed(completion_body("One, two,", n=2)), name="streamed", is_refusable=True),
+            completions_ask(completion_body("One, two,", n=2, temperature=1), is_refusable=True),
+            completions_ask(
+                streamed(completion_body("One, two,", n=2, temperature=1)), name="streamed", is_refusable=True
+            ),
         ),
         expects=(
             *generated("it", "streamed"),
@@ -92,8 +94,8 @@ CASES: tuple[Case, ...] = (
         severity=Severity.WRONG_DATA,
         needs=(*_STREAMS, Capability.SCRIPT),
         asks=(
-            Ask(name="whole", body=chat_body(n=3), script=_DRAWN_SCRIPT),
-            Ask(body=streamed(chat_body(n=3)), script=_DRAWN_SCRIPT),
+            Ask(name="whole", body=chat_body(n=3, temperature=1), script=_DRAWN_SCRIPT),
+            Ask(body=streamed(chat_body(n=3, temperature=1)), script=_DRAWN_SCRIPT),
         ),
         expects=(*generated("whole", "it"), expect(has_same_answer, "whole", "it")),
     ),

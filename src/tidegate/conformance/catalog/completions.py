@@ -64,7 +64,7 @@ CASES: tuple[Case, ...] = (
         why="Answers are put to other questions than theirs.",
         clauses=("openai:completions.prompts",),
         severity=Severity.WRONG_DATA,
-        needs=(*_COMPLETIONS, Capability.ECHO, Capability.CHOICES),
+        needs=(*_COMPLETIONS, Capability.ECHO, Capability.CHOICES, Capability.PROMPT_LISTS),
         asks=(completions_ask(completion_body(list(_TEXTS), max_tokens=3, n=2, echo=True), is_refusable=True),),
         expects=(*generated(), expect(has_indices, num_choices=4), expect(numbers_prompts)),
     ),
@@ -95,7 +95,7 @@ CASES: tuple[Case, ...] = (
         why="Clients cut the prompt off by its length and lose or keep characters of the answer.",
         clauses=("openai:completions.echo",),
         severity=Severity.WRONG_DATA,
-        needs=(*_COMPLETIONS, Capability.ECHO),
+        needs=_COMPLETIONS,
         asks=(
             completions_ask(completion_body("two  spaces, and\n\na line", max_tokens=3, echo=True), is_refusable=True),
         ),

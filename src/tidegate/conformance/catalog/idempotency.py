@@ -17,7 +17,7 @@ from tidegate.conformance.checks.replay import (
     is_replay_of,
     is_some_duplicate_refused,
 )
-from tidegate.conformance.checks.status import has_status
+from tidegate.conformance.checks.status import has_same_status, has_status
 from tidegate.conformance.checks.whole_answer import is_whole_answer
 from tidegate.conformance.probing.capability import Capability
 from tidegate.conformance.wire.request_key import FRESH_KEY, key_of
@@ -316,12 +316,14 @@ KEYS: tuple[Case, ...] = (
         severity=Severity.BREAKS_CLIENTS,
         needs=(Capability.CHAT,),
         asks=(
+            Ask(name="plain", body=chat_body()),
             Ask(body=chat_body(), headers=_FRESH),
+            Ask(name="plain_list", method="GET", path="/models"),
             Ask(name="list", method="GET", path="/models", headers=_FRESH),
         ),
         expects=(
-            expect(is_whole_answer, "it"),
-            expect(has_status, "list", allowed=(200,)),
+            expect(has_same_status, "plain", "it"),
+            expect(has_same_status, "plain_list", "list"),
         ),
     ),
 )

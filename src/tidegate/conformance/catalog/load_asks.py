@@ -32,9 +32,9 @@ def metrics_ask(name: str, wave: int, *, until: Until | None = None, delay_s: fl
     return Ask(name=name, wave=wave, method="GET", path="/metrics", place=Place.METRICS, until=until, delay_s=delay_s)
 
 
-def rest_ask(name: str = "before", wave: int = 0) -> Ask:
+def rest_ask(name: str = "before", wave: int = 0, *, within_s: float = REST_S) -> Ask:
     """Returns a look at metrics that waits for what ran before to end."""
-    return metrics_ask(name, wave, until=Until(is_at_rest, within_s=REST_S))
+    return metrics_ask(name, wave, until=Until(is_at_rest, within_s=within_s))
 
 
 def back_ask(

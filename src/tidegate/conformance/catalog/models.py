@@ -4,9 +4,11 @@ from tidegate.conformance.ask import Ask, Derived
 from tidegate.conformance.case import Case, Severity, expect
 from tidegate.conformance.checks.models import is_found_alike, is_listed_model, is_model, is_model_list, path_of_first
 from tidegate.conformance.checks.status import has_status
+from tidegate.conformance.probing.capability import Capability
 
 _LIST = Ask(name="list", method="GET", path="/models")
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-._"
+_LOOKUP = (Capability.MODEL_LIST, Capability.MODEL_LOOKUP)
 
 CASES = (
     Case(
@@ -15,6 +17,7 @@ CASES = (
         why="Typed clients fail on the first model without `created` or `owned_by`.",
         clauses=("openai:models.list",),
         severity=Severity.BREAKS_CLIENTS,
+        needs=(Capability.MODEL_LIST,),
         asks=(_LIST,),
         expects=(expect(has_status, "list", allowed=(200,)), expect(is_model_list, "list")),
     ),
@@ -24,6 +27,7 @@ CASES = (
         why="Clients look a model up before they use it; a 404 there looks like a lost model.",
         clauses=("openai:models.retrieve",),
         severity=Severity.BREAKS_CLIENTS,
+        needs=_LOOKUP,
         asks=(_LIST, Ask(method="GET", path=Derived(path_of_first, ("list",)), wave=1)),
         expects=(
             expect(has_status, allowed=(200,)),
@@ -37,6 +41,7 @@ CASES = (
         why="Ids hold slashes, which clients encode; some encode more.",
         clauses=("openai:models.retrieve", "openai:http.target"),
         severity=Severity.NUISANCE,
+        needs=_LOOKUP,
         asks=(
             _LIST,
             Ask(name="plain", method="GET", path=Derived(path_of_first, ("list",)), wave=1),

@@ -123,6 +123,7 @@ AFTERWARDS: tuple[Case, ...] = (
         ),
         (expect(has_status, "list", allowed=(200,)), *_held("many")),
         clauses=("openai:http.concurrency",),
+        needs=(Capability.CHAT, Capability.STREAMS, Capability.MODEL_LIST),
     ),
 )
 

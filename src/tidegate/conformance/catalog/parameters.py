@@ -73,7 +73,7 @@ _RANGES = (
     _Range(
         "n",
         "n, from 1",
-        {"least": {"n": 1}, "two": {"n": 2}},
+        {"least": {"n": 1}, "two": {"n": 2, "temperature": 1}},
         {"none": {"n": 0}, "negative": {"n": -1}, "above": {"n": 129}},
         "None, or a hundred answers, are made and billed.",
         (Capability.CHAT, Capability.CHOICES),

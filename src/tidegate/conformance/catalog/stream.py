@@ -112,7 +112,7 @@ CASES: tuple[Case, ...] = (
         severity=Severity.NUISANCE,
         profile=Profile.TIDEGATE,
         needs=(*_STREAMS, Capability.CHOICES),
-        asks=(Ask(body=streamed(chat_body(n=2))),),
+        asks=(Ask(body=streamed(chat_body(n=2, temperature=1))),),
         expects=(*generated(), expect(opens_each_choice)),
     ),
     Case(

@@ -92,7 +92,7 @@ CASES: tuple[Case, ...] = (
         id="structured.finish_stop",
         title="A whole JSON value ends the answer, with `stop`",
         why="`length` makes clients throw a good answer away; what follows the value makes it unreadable.",
-        clauses=("openai:response_format.schema", "openai:finish.length"),
+        clauses=("openai:response_format.schema", "openai:finish.length", "tidegate:finish.grammar"),
         severity=Severity.BREAKS_CLIENTS,
         needs=_SCHEMA,
         asks=(Ask(body=_body(_ONE_VALUE), script=plays('{"colour": "teal", "ok": true}'), is_refusable=True),),

@@ -7,11 +7,12 @@ from tidegate.conformance.case import Case, Profile, Severity, expect
 from tidegate.conformance.catalog.bodies import chat_body
 from tidegate.conformance.catalog.structured import schema_format
 from tidegate.conformance.catalog.tool_bodies import closed
-from tidegate.conformance.checks.invalid_value import is_refused, names_fault
+from tidegate.conformance.checks.invalid_value import is_refused, is_refused_before_streaming, names_fault
 from tidegate.conformance.probing.capability import Capability
 
 _AT = "response_format.json_schema.schema"
 _YES = closed(ok={"type": "boolean"})
+_NONE = closed(a={"type": "colour"})
 _FORMAT = schema_format(_YES)["json_schema"]
 
 
@@ -37,6 +38,8 @@ _BROKEN: tuple[tuple[str, str, Any], ...] = (
         schema_format({"type": "object", "properties": ["a"]}),
     ),
 )
+_HARMLESS = ("no_name", "name")
+"""Only the name is wrong, and nothing of the answer depends on it."""
 
 _EXACT: tuple[tuple[str, str, Any, dict[str, Any]], ...] = (
     (
@@ -162,7 +165,7 @@ def _broken(name: str, what: str, response_format: Any) -> Case:
         title=f"{what} is refused",
         why="Taken without a word, the answer has no form at all, and nobody is told.",
         clauses=("openai:response_format.shape",),
-        severity=Severity.WRONG_DATA,
+        severity=Severity.NUISANCE if name in _HARMLESS else Severity.WRONG_DATA,
         needs=(Capability.JSON_SCHEMA,),
         asks=(Ask(body=chat_body(response_format=response_format)),),
         expects=(expect(is_refused),),
@@ -192,8 +195,11 @@ CASES: tuple[Case, ...] = (
         clauses=("openai:response_format.shape", "openai:response_format.streamed"),
         severity=Severity.BREAKS_CLIENTS,
         needs=(Capability.JSON_SCHEMA, Capability.STREAMS),
-        asks=(Ask(body=chat_body(response_format=schema_format(closed(a={"type": "colour"})), stream=True)),),
-        expects=(expect(is_refused),),
+        asks=(
+            Ask(name="whole", body=chat_body(response_format=schema_format(_NONE))),
+            Ask(body=chat_body(response_format=schema_format(_NONE), stream=True)),
+        ),
+        expects=(expect(is_refused_before_streaming, "whole", "it"),),
     ),
     *(
         _ours(name, title, "invalid", {"response_format": schema_format(schema)}, args, Capability.JSON_SCHEMA)

@@ -78,7 +78,7 @@ def _case(name: str, what: str, why: str, schema: Any, right: str) -> Case:
         id=f"tools.strict_{name}",
         title=f"Arguments of a strict tool keep its schema: {what}",
         why=why,
-        clauses=("openai:tools.strict",),
+        clauses=("openai:tools.choice_named", "openai:tools.strict"),
         severity=Severity.WRONG_DATA,
         needs=(Capability.FORCED_TOOLS,),
         asks=(

@@ -6,7 +6,7 @@ from tidegate.conformance.ask import Ask
 from tidegate.conformance.case import Case, Profile, Severity, expect
 from tidegate.conformance.catalog.scripts import plays_calls
 from tidegate.conformance.catalog.tool_bodies import COLOUR, RED, function_tool, named, tool_body
-from tidegate.conformance.checks.invalid_value import is_refused, names_fault
+from tidegate.conformance.checks.invalid_value import is_refused, is_refused_before_streaming, names_fault
 from tidegate.conformance.checks.taken_answer import has_answer
 from tidegate.conformance.checks.tool_calls import nothing_is_called
 from tidegate.conformance.probing.capability import Capability
@@ -159,8 +159,11 @@ CASES: tuple[Case, ...] = (
         clauses=("openai:tools.choice_named",),
         severity=Severity.BREAKS_CLIENTS,
         needs=(Capability.TOOLS, Capability.STREAMS),
-        asks=(Ask(body=tool_body(tool_choice=named("open_door"), stream=True)),),
-        expects=(expect(is_refused),),
+        asks=(
+            Ask(name="whole", body=tool_body(tool_choice=named("open_door"))),
+            Ask(body=tool_body(tool_choice=named("open_door"), stream=True)),
+        ),
+        expects=(expect(is_refused_before_streaming, "whole", "it"),),
     ),
     Case(
         id="tools.refuses_required_without_tools",

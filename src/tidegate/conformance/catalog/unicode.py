@@ -135,7 +135,7 @@ CASES: tuple[Case, ...] = (
         why="The model reads other words than those that were sent.",
         clauses=("openai:text.unicode", "openai:completions.echo"),
         severity=Severity.WRONG_DATA,
-        needs=(*_ECHO, Capability.STREAMS),
+        needs=(*_ECHO, Capability.STREAMED_ECHO),
         asks=(
             completions_ask(completion_body(_PROMPT, max_tokens=2, echo=True), name="whole", is_refusable=True),
             completions_ask(streamed(completion_body(_PROMPT, max_tokens=2, echo=True)), is_refusable=True),
@@ -158,7 +158,7 @@ CASES: tuple[Case, ...] = (
         why="What stands behind the NUL is neither read nor answered, and nobody is told.",
         clauses=("openai:text.unicode", "openai:completions.echo"),
         severity=Severity.WRONG_DATA,
-        needs=(*_ECHO, Capability.STREAMS),
+        needs=(*_ECHO, Capability.STREAMED_ECHO),
         asks=(
             completions_ask(completion_body(_NUL, max_tokens=2, echo=True), name="whole", is_refusable=True),
             completions_ask(streamed(completion_body(_NUL, max_tokens=2, echo=True)), is_refusable=True),

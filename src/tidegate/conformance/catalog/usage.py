@@ -143,7 +143,7 @@ CASES: tuple[Case, ...] = (
         why="A batch is billed as its first prompt.",
         clauses=("openai:usage.choices", "openai:completions.prompts"),
         severity=Severity.WRONG_BILL,
-        needs=(Capability.COMPLETIONS,),
+        needs=(Capability.COMPLETIONS, Capability.PROMPT_LISTS),
         asks=(_completion(_TEXTS[0], "first"), _completion(_TEXTS[1], "second"), _completion(list(_TEXTS))),
         expects=(*generated("first", "second", "it"), expect(sums_prompts, "first", "second", "it")),
     ),

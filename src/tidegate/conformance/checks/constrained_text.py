@@ -13,7 +13,7 @@ from tidegate.conformance.json_beginning import is_json_beginning
 from tidegate.conformance.schema_judge import describe_breach
 from tidegate.conformance.verdict import CannotTell, Fault
 from tidegate.conformance.wire.exchange import Exchange
-from tidegate.conformance.wire.json_text import NOT_JSON, read_json
+from tidegate.conformance.wire.json_text import NOT_JSON, read_written_json
 
 _CUT = "the token budget ended the answer before its end"
 
@@ -28,7 +28,7 @@ def _choices(exchange: Exchange) -> list[Choice]:
 
 def _value_of(choice: Choice) -> Any:
     """Returns the choice's text as JSON, NOT_JSON where it is none. Raises CannotTell for the beginning of one."""
-    value = read_json(choice.text.encode("utf-8", "surrogatepass"))
+    value = read_written_json(choice.text)
     if value is NOT_JSON and choice.finish_reason == "length" and is_json_beginning(choice.text):
         raise CannotTell(_CUT)
     return value
@@ -54,7 +54,7 @@ def keeps_schema(exchange: Exchange, *, schema: Any) -> Iterator[Fault]:
 def is_cut_json(exchange: Exchange) -> Iterator[Fault]:
     """A text that the budget cut is the beginning of a JSON text, and ends with `length`."""
     choice = answer_of(exchange).choice()
-    if read_json(choice.text.encode("utf-8", "surrogatepass")) is not NOT_JSON:
+    if read_written_json(choice.text) is not NOT_JSON:
         raise CannotTell("the answer was whole within the budget")
     if choice.finish_reason != "length":
         yield Fault(
@@ -97,6 +97,6 @@ def tags_keep_schema(exchange: Exchange, *, begin: str, end: str, schema: Any) -
     if not found:
         raise CannotTell(f"the model wrote no {begin}")
     for inner in found:
-        value = read_json(inner.encode("utf-8", "surrogatepass"))
+        value = read_written_json(inner)
         if value is NOT_JSON or describe_breach(schema, value) is not None:
             yield Fault(f"between {begin} and {end} stands {inner[:200]!r}, which the schema does not allow")

@@ -11,7 +11,6 @@ from tidegate.conformance.wire.json_text import MISSING, at
 
 MAX_MESSAGE_BYTES = 2048
 MAX_QUOTED = 64
-MEMBERS = ("message", "type", "param", "code")
 INTERNALS = {
     "a traceback": re.compile(r"Traceback \(most recent call last\)"),
     "a line of a source file": re.compile(r"File \"[^\"]+\", line \d+|\b\w+\.(?:py|rs|cpp|go|ts):\d+"),
@@ -22,8 +21,9 @@ INTERNALS = {
 
 
 def has_error_object(exchange: Exchange) -> Iterator[Fault]:
-    """The body is `{"error": {...}}` with message, type, param and code, each of its type; a code that is a number is
-    another check's matter (`has_text_code`). An answer of status 2xx has no error and passes.
+    """The body is `{"error": {...}}` with message and type, and a param of its type where there is one. Codes that are
+    numbers and members that are missing are other checks' matter (`has_text_code`, `has_nullable_members`). An answer
+    of status 2xx has no error and passes.
     """
     if _is_success(exchange) or exchange.status is None:
         return
@@ -31,14 +31,19 @@ def has_error_object(exchange: Exchange) -> Iterator[Fault]:
     if not isinstance(error, dict):
         yield Fault(f"the body has no error object: {_beginning(exchange)}")
         return
-    for name in MEMBERS:
-        if name not in error:
-            yield Fault(f"error.{name} is missing")
     for name in ("message", "type"):
-        if name in error and (not isinstance(error[name], str) or not error[name]):
-            yield Fault(f"error.{name} is {error[name]!r}, expected a text")
+        if not isinstance(found := error.get(name, MISSING), str) or not found:
+            yield Fault(f"error.{name} is {found!r}, expected a text")
     if not isinstance(error.get("param"), str | None):
         yield Fault(f"error.param is {error['param']!r}, expected a text or null")
+
+
+def has_nullable_members(exchange: Exchange) -> Iterator[Fault]:
+    """`error.param` and `error.code` are there, null where there is nothing to say."""
+    error = at(exchange.json, "error")
+    for name in ("param", "code") if isinstance(error, dict) and not _is_success(exchange) else ():
+        if name not in error:
+            yield Fault(f"error.{name} is missing; it may be null, but not absent")
 
 
 def has_text_code(exchange: Exchange) -> Iterator[Fault]:
@@ -103,10 +108,10 @@ def is_no_success_with_error(exchange: Exchange) -> Iterator[Fault]:
     """An answer of status 2xx tells no error, in its body or in its events."""
     if not _is_success(exchange):
         return
-    for body in exchange.chunks if exchange.is_stream else (exchange.json,):
+    for event, body in exchange.numbered_bodies:
         error = at(body, "error")
         if error is not MISSING and error is not None:
-            yield Fault(f"status {exchange.status} with an error: {str(error)[:100]}")
+            yield Fault(f"status {exchange.status} with an error: {str(error)[:100]}", event)
             return
 
 

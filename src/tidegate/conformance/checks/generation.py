@@ -38,7 +38,7 @@ def stream_chunks(exchange: Exchange) -> list[tuple[int, dict[str, Any]]]:
     """Returns the chunks that are JSON objects, each with its event's index. Raises CannotTell where no stream came."""
     if exchange.status != 200 or not exchange.is_stream:
         raise CannotTell("no stream came that could be looked at")
-    return [(index, chunk) for index, chunk in enumerate(exchange.chunks) if isinstance(chunk, dict)]
+    return [(index, chunk) for index, chunk in exchange.numbered_chunks if isinstance(chunk, dict)]
 
 
 def answer_of(exchange: Exchange) -> Answer:

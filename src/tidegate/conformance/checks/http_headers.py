@@ -91,11 +91,11 @@ def serves_told_revision(exchange: Exchange) -> Iterator[Fault]:
     if not revision:
         yield Fault("no tidegate-served-revision header")
         return
-    for position, body in enumerate(exchange.chunks if exchange.is_stream else (exchange.json,)):
+    for event, body in exchange.numbered_bodies:
         found = at(body, "system_fingerprint")
         if found != revision:
             told = "missing" if found is MISSING else repr(found)
-            yield Fault(f"system_fingerprint is {told}, the header says {revision!r}", event=position)
+            yield Fault(f"system_fingerprint is {told}, the header says {revision!r}", event)
             return
 
 

@@ -15,15 +15,14 @@ LATEST = 32_503_680_000
 """September 2020 and the year 3000: no server that we judge answered outside them, and milliseconds are beyond."""
 
 
-def _bodies(exchange: Exchange) -> list[dict[str, Any]]:
+def _bodies(exchange: Exchange) -> list[tuple[int | None, dict[str, Any]]]:
     answer_of(exchange)
-    bodies = exchange.chunks if exchange.is_stream else (exchange.json,)
-    return [body for body in bodies if isinstance(body, dict)]
+    return [(event, body) for event, body in exchange.numbered_bodies if isinstance(body, dict)]
 
 
 def was_created_now(exchange: Exchange) -> Iterator[Fault]:
     """`created` is in seconds; near the Date header, where there is one."""
-    created = _bodies(exchange)[0].get("created")
+    created = _bodies(exchange)[0][1].get("created")
     if type(created) is not int or not EARLIEST <= created <= LATEST:
         yield Fault(f"created is {created!r}, which are no seconds since 1970 of this time")
         return
@@ -38,11 +37,9 @@ def was_created_now(exchange: Exchange) -> Iterator[Fault]:
 def names_its_model(exchange: Exchange) -> Iterator[Fault]:
     """`model` is the name that was asked for."""
     asked = exchange.request_json["model"]
-    for event, body in enumerate(_bodies(exchange)):
+    for event, body in _bodies(exchange):
         if body.get("model") != asked:
-            yield Fault(
-                f"model is {body.get('model')!r}, asked for was {asked!r}", event if exchange.is_stream else None
-            )
+            yield Fault(f"model is {body.get('model')!r}, asked for was {asked!r}", event)
             return
 
 
@@ -52,8 +49,8 @@ def names_its_revision(exchange: Exchange) -> Iterator[Fault]:
     if not header:
         yield Fault("there is no header Tidegate-Served-Revision")
         return
-    for event, body in enumerate(_bodies(exchange)):
+    for event, body in _bodies(exchange):
         if header not in str(body.get("system_fingerprint")):
             says = f"system_fingerprint is {body.get('system_fingerprint')!r}, the header says {header!r}"
-            yield Fault(says, event if exchange.is_stream else None)
+            yield Fault(says, event)
             return

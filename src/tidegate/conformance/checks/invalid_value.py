@@ -1,8 +1,9 @@
 """That a request was refused before anything ran, in words that say what to mend."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from tidegate.conformance.verdict import Fault
+from tidegate.conformance.verdict import CannotTell, Fault
 from tidegate.conformance.wire.exchange import Exchange
 from tidegate.conformance.wire.json_text import at
 
@@ -17,6 +18,16 @@ def is_refused(exchange: Exchange, *, statuses: tuple[int, ...] = INVALID) -> It
         yield Fault(f"status {exchange.status}, expected {' or '.join(map(str, statuses))}: {got}")
     elif not isinstance(message := at(exchange.json, "error", "message"), str) or not message:
         yield Fault(f"no error.message: {exchange.body[:150].decode('utf-8', 'replace')}")
+
+
+def is_refused_before_streaming(whole: Exchange, streamed: Exchange) -> Iterator[Fault]:
+    """What is refused where a whole answer was asked for is refused by the status where a stream was. Raises CannotTell
+    where it is not refused at all, which is another case's matter.
+    """
+    if whole.status not in INVALID:
+        raise CannotTell(f"the same request for a whole answer gets {whole.status}: nothing is refused")
+    for fault in is_refused(streamed):
+        yield replace(fault, ask=streamed.ask)
 
 
 def names_fault(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from tidegate.conformance.verdict import CannotTell, Fault
-from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.exchange import Ending, Exchange
 from tidegate.conformance.wire.metric_formats import Load, read_load
 
 IS_BUSY_RATIO = 2.0
@@ -33,6 +33,13 @@ def is_at_rest(exchange: Exchange) -> Iterator[Fault]:
         yield Fault(f"{load.running:g} requests run and {load.waiting or 0:g} wait, by {load.server}'s own metrics")
 
 
+def rests(exchange: Exchange) -> Iterator[Fault]:
+    """As `is_at_rest`, but never a fault: what somebody else runs allows no verdict."""
+    for fault in is_at_rest(exchange):
+        raise CannotTell(f"the server never came to rest before: {fault.says}")
+    yield from ()
+
+
 def is_back_to(before: Exchange, after: Exchange, *, with_memory: bool = False) -> Iterator[Fault]:
     """Not more runs or waits than before; with `with_memory` not more memory is held either, which only our contract
     promises: others may keep what a later request can use.
@@ -55,10 +62,65 @@ def is_back_to(before: Exchange, after: Exchange, *, with_memory: bool = False) 
 
 def was_running(before: Exchange, during: Exchange) -> Iterator[Fault]:
     """Metrics showed the load while it was there. Never a fault: without it, metrics prove nothing afterwards."""
-    earlier, meanwhile = load_of(before), load_of(during)
-    if meanwhile.running + (meanwhile.waiting or 0) <= earlier.running + (earlier.waiting or 0):
-        raise CannotTell(f"{meanwhile.server}'s metrics did not show the requests while they ran")
+    if list(is_busier(before, during)):
+        raise CannotTell(f"{load_of(during).server}'s metrics did not show the requests while they ran")
     yield from ()
+
+
+def is_busier(before: Exchange, during: Exchange) -> Iterator[Fault]:
+    """More runs or waits than before."""
+    if _num_requests(during) <= _num_requests(before):
+        yield Fault(f"{_num_requests(during):g} requests run or wait, {_num_requests(before):g} before")
+
+
+def _num_requests(exchange: Exchange) -> float:
+    load = load_of(exchange)
+    return load.running + (load.waiting or 0)
+
+
+def ends_with_its_client(
+    before: Exchange, beside: Exchange, kept: Exchange, gone: Exchange, *afters: Exchange
+) -> Iterator[Fault]:
+    """After `gone` has left, at one of the looks not more runs or waits than `beside` a request like it that is `kept`.
+
+    The one that is kept proves that the work was still due: its answer goes on when the other's work is seen to have
+    ended, so no model has ended it by itself, and gauges that are written while something runs are fresh. Raises
+    CannotTell where it proves nothing.
+    """
+    if list(is_busier(before, beside)):
+        raise CannotTell(f"{load_of(beside).server}'s metrics did not show a request while it ran")
+    if _end_s(beside) > gone.sent_at_s:
+        raise CannotTell("metrics came too late to tell the one request from the other")
+    for name, exchange in (("that was left", gone), ("like it", kept)):
+        if exchange.ending is not Ending.LEFT or exchange.status not in (None, 200):
+            raise CannotTell(
+                f"the answer {name} ended by itself after {exchange.duration_s:.1f} s, status {exchange.status}"
+            )
+    looks = [look for look in afters if look.sent_at_s >= _end_s(gone) and _end_s(look) <= _end_s(kept)]
+    if not looks:
+        raise CannotTell("the client had not left when metrics were read for the last time")
+    findings = [list(is_back_to(beside, look)) for look in looks]
+    if all(findings):
+        yield from findings[-1]
+
+
+def work_is_still_due(control: Exchange, last: Exchange, *loads: Exchange) -> Iterator[Fault]:
+    """An answer like those of the load takes longer than from the load's start to the last look. Never a fault: else
+    the load may have ended by itself.
+    """
+    needed = _end_s(last) - min(load.sent_at_s for load in loads)
+    if control.status != 200 or (control.ending is not Ending.LEFT and control.duration_s < needed):
+        raise CannotTell(
+            f"an answer like those that were left ends by itself after {control.duration_s:.1f} s; "
+            f"{needed:.1f} s were looked at"
+        )
+    if control.duration_s < needed:
+        raise CannotTell(f"the answer was followed for {control.duration_s:.1f} s, {needed:.1f} s were looked at")
+    yield from ()
+
+
+def _end_s(exchange: Exchange) -> float:
+    return exchange.sent_at_s + exchange.duration_s
 
 
 def _took_s(*exchanges: Exchange) -> float:

@@ -69,9 +69,9 @@ def _entry_faults(entry: Any, where: str) -> Iterator[Fault]:
 def has_no_entries(exchange: Exchange) -> Iterator[Fault]:
     """Where logprobs were not asked for there are no entries."""
     answer_of(exchange)
-    bodies = [chunk for _, chunk in chunks_of(exchange)] if exchange.is_stream else [exchange.json]
-    for event, body in enumerate(bodies):
-        for choice in body.get("choices") or []:
+    for event, body in exchange.numbered_bodies:
+        choices = at(body, "choices")
+        for choice in choices if isinstance(choices, list) else []:
             if entries := at(choice, "logprobs", "content") or at(choice, "logprobs", "tokens"):
                 yield Fault(f"logprobs were not asked for: {str(entries)[:80]}", event)
                 return
@@ -168,8 +168,8 @@ def is_in_range(exchange: Exchange) -> Iterator[Fault]:
 
 
 def has_chosen_on_top(exchange: Exchange) -> Iterator[Fault]:
-    """A greedy answer is of the most likely tokens: each is among its alternatives, with the same logprob, and none of
-    them is more likely.
+    """A greedy answer is of the most likely tokens: each is among its alternatives, with the same logprob. Raises
+    CannotTell where another is more likely: nothing forbids a server a penalty of its own.
     """
     for position, entry in enumerate(entries_of(exchange)):
         values = {_name(other): at(other, "logprob") for other in _top(entry)}
@@ -184,7 +184,10 @@ def has_chosen_on_top(exchange: Exchange) -> Iterator[Fault]:
                 f"{token!r} has {own!r} in entry {position}, and {values[_name(entry)]!r} among its alternatives"
             )
         elif own < max(values.values()) - TOLERANCE:
-            yield Fault(f"entry {position} is {token!r} with {own!r}; the likeliest token has {max(values.values())!r}")
+            raise CannotTell(
+                f"entry {position} is {token!r} with {own!r}, the likeliest token has {max(values.values())!r}: "
+                "the server weighs tokens by more than these numbers, as with a penalty of its own"
+            )
 
 
 def has_same_entries(whole: Exchange, streamed: Exchange) -> Iterator[Fault]:

@@ -40,6 +40,8 @@ def has_own_marker(exchanges: tuple[Exchange, ...]) -> Iterator[Fault]:
         read_answer(exchange).choice().finish_reason == "length" and "{" in _told(exchange) for exchange in answered
     ):
         raise CannotTell("the token limit cut an answer off")
+    if not any(exchange.marker in _told(other) for exchange in answered for other in answered):
+        raise CannotTell("no answer holds any of the words that were asked for: nothing made sure of them")
     for exchange in answered:
         if exchange.marker not in _told(exchange):
             yield Fault(f"lacks {exchange.marker!r}: {_told(exchange)[:60]!r}", copy=exchange.copy)
@@ -84,14 +86,16 @@ def echoes_request_id(exchange: Exchange, *, value: str) -> Iterator[Fault]:
 
 
 def is_json_of(exchange: Exchange, *, name: str) -> Iterator[Fault]:
-    """The text is a JSON object with the member `name`, unless the answer was cut off by its token limit."""
+    """The text is a JSON object with the member `name`. Raises CannotTell where the answer was cut off by its token
+    limit or is no JSON at all: that the schema has no effect is another case's matter.
+    """
     answer = read_answer(exchange)
     if answer.choice().finish_reason == "length":
         raise CannotTell("the token limit cut the JSON off")
     try:
         value: Any = json.loads(answer.text)
     except ValueError:
-        value = None
+        raise CannotTell(f"the schema has no effect: {answer.text[:60]!r}") from None
     if at(value, name) is MISSING:
         yield Fault(f"the text is no JSON object with {name!r}: {answer.text[:60]!r}")
 

@@ -37,7 +37,7 @@ def reasoning_comes_first(exchange: Exchange) -> Iterator[Fault]:
     """In a stream no reasoning follows text of the content."""
     _reasoned(exchange)
     has_text = False
-    for event, chunk in enumerate(exchange.chunks):
+    for event, chunk in exchange.numbered_chunks:
         delta = at(chunk, "choices", 0, "delta")
         if any(isinstance(at(delta, name), str) and at(delta, name) for name in _NAMES) and has_text:
             yield Fault("reasoning follows text of the content", event)

@@ -56,7 +56,7 @@ def arrives_over_time(before: Exchange, long: Exchange, after: Exchange) -> Iter
     for exchange in (before, long, after):
         stream_chunks(exchange)
     decode_s = long.duration_s - max(before.duration_s, after.duration_s)
-    times = [timed.at_s for timed, chunk in zip(long.events, long.chunks, strict=False) if _has_text(chunk)]
+    times = [long.events[event].at_s for event, chunk in long.numbered_chunks if _has_text(chunk)]
     answer_of(long)
     if decode_s < MIN_DECODE_S:
         raise CannotTell(f"the answer took {max(decode_s, 0):.2f} s after its first token: too fast to tell")

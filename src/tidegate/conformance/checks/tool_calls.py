@@ -9,7 +9,7 @@ from tidegate.conformance.checks.taken_answer import called, calls_of, is_cut
 from tidegate.conformance.schema_judge import describe_breach
 from tidegate.conformance.verdict import CannotTell, Fault
 from tidegate.conformance.wire.exchange import Exchange
-from tidegate.conformance.wire.json_text import NOT_JSON, at, read_json
+from tidegate.conformance.wire.json_text import NOT_JSON, at, read_written_json
 
 _MARKUP = re.compile(
     r"</?tool_calls?>|<\|?tool_call|\[TOOL_CALLS\]|<function=|</function>|<\|python_tag\|>|<\|tool.?calls?.?begin\|>"
@@ -96,7 +96,7 @@ def arguments_are_json(exchange: Exchange, *, schema: Any = None) -> Iterator[Fa
     """The arguments of each call are one JSON object, and keep the schema. A cut answer's last call may be open."""
     calls = called(exchange)
     for call in calls:
-        value = read_json(call.arguments.encode("utf-8", "surrogatepass"))
+        value = read_written_json(call.arguments)
         if value is NOT_JSON and is_cut(exchange) and call is calls[-1]:
             raise CannotTell("the token budget ended the answer inside the call")
         if not isinstance(value, dict):
@@ -146,7 +146,7 @@ def cut_is_honest(exchange: Exchange, *, budget: int) -> Iterator[Fault]:
     choice = answer.choice()
     calls = calls_of(choice)
     spent = at(answer.usage, "completion_tokens")
-    is_open = any(read_json(call.arguments.encode("utf-8", "surrogatepass")) is NOT_JSON for call in calls)
+    is_open = any(read_written_json(call.arguments) is NOT_JSON for call in calls)
     is_spent = isinstance(spent, int) and spent >= budget
     if calls and not is_open:
         raise CannotTell("the call was complete within the budget")

@@ -16,7 +16,7 @@ def _fragments(exchange: Exchange) -> list[tuple[int, Any]]:
     """Returns (event, entry of `delta.tool_calls`) of the first choice. Raises CannotTell where there is none."""
     found = [
         (event, raw)
-        for event, chunk in enumerate(exchange.chunks)
+        for event, chunk in exchange.numbered_chunks
         for choice in _list(at(chunk, "choices"))
         if at(choice, "index") == 0
         for raw in _list(at(choice, "delta", "tool_calls"))

@@ -57,8 +57,8 @@ def is_visibly_cut(exchange: Exchange, *, code: str | None = None) -> Iterator[F
     answer = read_answer(exchange)
     if answer.error is None and exchange.is_done:
         raise CannotTell("the answer came to its end before it could be cut off")
-    errors = [position for position, chunk in enumerate(exchange.chunks) if isinstance(at(chunk, "error"), dict)]
-    if len(errors) != 1 or errors[0] != len(exchange.chunks) - 1:
+    errors = [event for event, chunk in exchange.numbered_chunks if isinstance(at(chunk, "error"), dict)]
+    if len(errors) != 1 or errors[0] != exchange.numbered_chunks[-1][0]:
         yield Fault(f"{len(errors)} error events, expected one, last of {len(exchange.chunks)}")
     if code is not None and at(answer.error, "code") != code:
         yield Fault(f"the error's code is {at(answer.error, 'code')!r}, expected {code!r}")

@@ -19,11 +19,6 @@ OPENAI: Mapping[str, tuple[str, str]] = {
         "Missing or wrong credentials are a 401, from which clients make an authentication error.",
         f"{_CLIENT}, _make_status_error; {_HTTP}, section 15.5.2",
     ),
-    "chat.object": (
-        "A chat completion has id, object `chat.completion`, created, model and choices; a choice has index, message, "
-        "finish_reason and logprobs; a message has role `assistant`, content and refusal.",
-        f"{_SPEC}, CreateChatCompletionResponse",
-    ),
     "errors.blame": (
         "A 4xx says that the request is at fault, a 5xx that the server is: clients repeat what got a 5xx.",
         f"{_HTTP}, section 15.5 and 15.6; {_CLIENT}, _should_retry",
@@ -58,10 +53,6 @@ OPENAI: Mapping[str, tuple[str, str]] = {
         "An answer that is not streamed is of type application/json.",
         f"{_SPEC}, createChatCompletion",
     ),
-    "http.closure": (
-        "Who serves connections watches for their closing and reclaims what they held.",
-        "RFC 9112, section 9.5",
-    ),
     "http.coding": (
         "A chunked body is the same body; a media type may have parameters; a client may send in any pieces.",
         "RFC 9112, section 7.1; RFC 9110, section 8.3",
@@ -81,7 +72,6 @@ OPENAI: Mapping[str, tuple[str, str]] = {
         "not know changes nothing.",
         f"{_HTTP}, section 15.5.5; RFC 3986, section 6.2.2",
     ),
-    "http.unknown_header": ("Header fields that a recipient does not know are ignored.", "RFC 9110, section 5.1"),
     "json.text": (
         "A body is JSON in UTF-8: no NaN or Infinity, nothing after the value; what is none is a client's fault.",
         "RFC 8259, sections 2, 6 and 8",

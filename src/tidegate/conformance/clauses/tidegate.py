@@ -12,10 +12,6 @@ TIDEGATE: Mapping[str, tuple[str, str]] = {
         "Authentication comes before the body is read, and before anything says what exists.",
         "CONTRACT.md section 12",
     ),
-    "cancel.baseline": (
-        "When a client has gone, its requests end by the engine's next step and blocks return to the baseline count.",
-        "CONTRACT.md section 11",
-    ),
     "errors.codes": (
         "Each kind of error has one status, type and code, and param is the path of the field.",
         "CONTRACT.md section 3",
@@ -35,35 +31,10 @@ TIDEGATE: Mapping[str, tuple[str, str]] = {
         "`X-Request-Id` is on every response; the caller's is echoed when it matches `[A-Za-z0-9._-]{1,128}`.",
         "CONTRACT.md section 2",
     ),
-    "headers.revision": (
-        "`Tidegate-Served-Revision` equals `system_fingerprint` in bodies and on every chunk.",
-        "CONTRACT.md section 2",
-    ),
     "headers.stream": (
         "Event streams carry `Cache-Control: no-cache` and `X-Accel-Buffering: no`; never Content-Length, never "
         "compression.",
         "CONTRACT.md section 2",
-    ),
-    "idempotency.afresh": (
-        "A key whose request was refused before execution, was cancelled, or failed in a curable way runs afresh.",
-        "CONTRACT.md section 10",
-    ),
-    "idempotency.key": (
-        "`Idempotency-Key` is 1 to 255 visible ASCII characters, quoted or not; otherwise 400.",
-        "CONTRACT.md section 10",
-    ),
-    "idempotency.live": (
-        "The same request while the first is live: 409 `idempotency_key_in_use` with `Retry-After`; never two runs.",
-        "CONTRACT.md section 10",
-    ),
-    "idempotency.replay": (
-        "The same key, method, path and canonical JSON get the recorded status and bytes with `Idempotent-Replayed: "
-        "true`, without engine work and without being counted again.",
-        "CONTRACT.md section 10",
-    ),
-    "idempotency.reuse": (
-        "The same key with another request: 422 `idempotency_key_reuse`, not to be retried.",
-        "CONTRACT.md section 10",
     ),
     "limits.published": (
         "Limits and their values stand in /v1/contract; what is at a limit passes, and one more is refused with "

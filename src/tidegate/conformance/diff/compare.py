@@ -16,6 +16,10 @@ from tidegate.conformance.diff.side import Side
 from tidegate.conformance.verdict import Outcome
 
 LEFT = "LEFT"
+WHOLE = "WHOLE"
+TIMELY_STATUSES = frozenset((408, 429, 503, 504))
+TIMELY = "what runs out first is decided by time"
+"""Which limit, quota or deadline refuses a request may differ each time; the cases check that each says so rightly."""
 
 
 class Rule(NamedTuple):
@@ -107,19 +111,26 @@ def _exchanges(
         if rule.aspect is Aspect.ENDING and has_left:
             continue  # we left when something had come: what came first is chance
         if (pair := _disjoint(rule.of, old, new)) is not None:
-            yield differ(rule.aspect, Meaning.REGRESSION, "", *pair, rule.because)
+            is_timely = rule.aspect is Aspect.ERROR and _are_timely(old, new)
+            meaning = Meaning.VARIATION if is_timely else Meaning.REGRESSION
+            yield differ(rule.aspect, meaning, "", *pair, TIMELY if is_timely else rule.because)
     if {facts.status for facts in old}.isdisjoint(facts.status for facts in new):
         return
     yield from (differ(*parts) for parts in _headers(old, new))
     if has_left:
         return
-    yield from (differ(*parts) for parts in _shapes(old, new))
+    if not _are_timely(old, new):
+        yield from (differ(*parts) for parts in _shapes(old, new))
     old, new = _same_questions(old, new)
     if not old:
         return
     yield from (differ(*parts) for parts in _answers(old, new))
     for where, was, is_now, meaning, because in compare_logprobs(old, new, tolerance):
         yield differ(Aspect.LOGPROBS, meaning, where, was, is_now, because)
+
+
+def _are_timely(old: Sequence[Facts], new: Sequence[Facts]) -> bool:
+    return all(facts.status in TIMELY_STATUSES for facts in (*old, *new))
 
 
 def _same_questions(old: Sequence[Facts], new: Sequence[Facts]) -> tuple[Sequence[Facts], Sequence[Facts]]:
@@ -189,7 +200,8 @@ def _names(kinds: Iterable[str]) -> str:
 
 
 def _answers(old: Sequence[Facts], new: Sequence[Facts]) -> Iterator[Parts]:
-    for rule in ANSWER_RULES:
+    are_whole = all(facts.ending == WHOLE for facts in (*old, *new))
+    for rule in ANSWER_RULES if are_whole else ():  # elsewhere the cut falls where it falls
         if (pair := _disjoint(rule.of, old, new)) is not None and not _is_by_text(rule.aspect, old, new):
             yield rule.aspect, Meaning.REGRESSION, "", *pair, rule.because
     prompt = _disjoint(lambda facts: facts.usage.get("prompt_tokens"), old, new)

@@ -5,10 +5,13 @@ from enum import Enum
 
 class Capability(Enum):
     CHAT = "chat completions"
+    MODEL_LIST = "the list of models"
+    MODEL_LOOKUP = "looking up one model"
     STREAMS = "streamed chat completions"
     COMPLETIONS = "completions"
     EMBEDDINGS = "embeddings"
     TOKENIZE = "tokenize and detokenize routes"
+    PROMPT_LISTS = "lists of prompts"
     TOKEN_PROMPTS = "prompts given as token ids"
     CHOICES = "n > 1"
     SEED = "seeds"
@@ -16,6 +19,7 @@ class Capability(Enum):
     COMPLETION_LOGPROBS = "logprobs of completions"
     LOGIT_BIAS = "logit_bias"
     ECHO = "echo of completions"
+    STREAMED_ECHO = "echo of streamed completions"
     STREAM_USAGE = "stream_options.include_usage"
     TOOLS = "tools"
     FORCED_TOOLS = "tool_choice required or named"

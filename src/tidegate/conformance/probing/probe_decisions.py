@@ -6,6 +6,7 @@ our contract, or where the answer shows them at work. Pure.
 """
 
 from collections.abc import Callable
+from urllib.parse import unquote, urlsplit
 
 from tidegate.conformance.answer import read_answer
 from tidegate.conformance.honest_refusal import describe_refusal
@@ -86,6 +87,53 @@ def refuses_a_malformed_deadline(site: Site, exchanges: tuple[Exchange, ...]) ->
     if site.has_contract or exchanges[0].status == 400:
         return None
     return "X-Deadline-Ms has no effect, as with most servers"
+
+
+def is_a_route(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:
+    """The first ask is not answered as the second is, whose path no server has; with our contract it is a promise.
+
+    A route that is there may say 404 too, of what it does not find: then it says so in other words than of any path.
+    """
+    asked, unknown = exchanges
+    if site.has_contract:
+        return None
+    if (reason := describe_absence(asked)) is None or asked.status not in (404, 405, 501):
+        return reason if reason is not None and reason.startswith(COULD_NOT_TELL) else None
+    if asked.status == unknown.status and _without_path(asked) == _without_path(unknown):
+        return f"there is no such route: {asked.method} {asked.url} is answered as any unknown path, {asked.status}"
+    return None
+
+
+def _without_path(exchange: Exchange) -> bytes:
+    """Returns the body, without the path where it quotes that."""
+    path = urlsplit(exchange.url).path
+    body = exchange.body
+    for spelling in (path, unquote(path)):
+        body = body.replace(spelling.encode(), b"")
+    return body
+
+
+def gives_two_choices(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:
+    """Two choices were asked for and came. That one comes is for the cases of choices to tell, not for all that need
+    several; with our contract it is a promise.
+    """
+    if (reason := is_served(site, exchanges)) is not None or site.has_contract:
+        return reason
+    if exchanges[0].status == 200 and len(read_answer(exchanges[0]).choices) == 2:
+        return None
+    return f"two choices were asked for; status {exchanges[0].status}, {len(read_answer(exchanges[0]).choices)} came"
+
+
+def brings_the_prompt_back(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:
+    """The text begins with the prompt. That `echo` is accepted and ignored is for one case to tell, not for all that
+    need the prompt back; with our contract it is a promise.
+    """
+    if (reason := is_served(site, exchanges)) is not None or site.has_contract:
+        return reason
+    prompt = at(exchanges[0].request_json, "prompt")
+    if isinstance(prompt, str) and read_answer(exchanges[0]).text.startswith(prompt):
+        return None
+    return "echo is accepted, and the prompt does not come back (see completions.echo)"
 
 
 def asks_for_a_key(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:

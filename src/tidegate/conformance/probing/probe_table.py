@@ -31,10 +31,20 @@ def _chat(capability: Capability, decision: decisions.Decision = decisions.is_se
     return Probe(capability=capability, asks=(Ask(body=body),), decide=decision, after=Capability.CHAT)
 
 
-def _completion(capability: Capability, prompt: Any = "One, two,", **fields: Any) -> Probe:
+def _completion(
+    capability: Capability,
+    prompt: Any = "One, two,",
+    decision: decisions.Decision = decisions.is_served,
+    **fields: Any,
+) -> Probe:
     body = completion_body(prompt, **{"max_tokens": MAX_PROBE_TOKENS} | fields)
     asks = (Ask(path="/completions", body=body),)
-    return Probe(capability=capability, asks=asks, after=Capability.COMPLETIONS)
+    return Probe(capability=capability, asks=asks, decide=decision, after=Capability.COMPLETIONS)
+
+
+def _route(capability: Capability, path: str) -> Probe:
+    asks = (Ask(name="there", method="GET", path=path), Ask(name="nowhere", method="GET", path="/no-such-{marker}"))
+    return Probe(capability=capability, asks=asks, decide=decisions.is_a_route)
 
 
 def lacks_key(site: Site) -> str | None:
@@ -71,6 +81,8 @@ _THOUGHT = {"pieces": ["3c7468696e6b3e", "6f6e65", "3c2f7468696e6b3e", "74776f"]
 
 PROBES: tuple[Probe, ...] = (
     Probe(capability=Capability.CHAT, asks=(Ask(body=chat_body(max_tokens=MAX_PROBE_TOKENS)),)),
+    _route(Capability.MODEL_LIST, "/models"),
+    _route(Capability.MODEL_LOOKUP, "/models/{model}"),
     _chat(Capability.STREAMS, stream=True),
     Probe(
         capability=Capability.COMPLETIONS,
@@ -88,13 +100,15 @@ PROBES: tuple[Probe, ...] = (
         ),
         decide=decisions.returns_token_ids,
     ),
+    _completion(Capability.PROMPT_LISTS, ["One, two,", "Red, green,"], decisions.gives_two_choices),
     _completion(Capability.TOKEN_PROMPTS, [40, 41, 42]),
-    _chat(Capability.CHOICES, n=2, temperature=1),
+    _chat(Capability.CHOICES, decisions.gives_two_choices, n=2, temperature=1),
     _chat(Capability.SEED, seed=7, temperature=1),
     _chat(Capability.LOGPROBS, logprobs=True, top_logprobs=2),
     _completion(Capability.COMPLETION_LOGPROBS, logprobs=2),
     _chat(Capability.LOGIT_BIAS, logit_bias={"40": -100}),
-    _completion(Capability.ECHO, echo=True),
+    _completion(Capability.ECHO, decision=decisions.brings_the_prompt_back, echo=True),
+    _completion(Capability.STREAMED_ECHO, decision=decisions.brings_the_prompt_back, echo=True, stream=True),
     _chat(Capability.STREAM_USAGE, stream=True, stream_options={"include_usage": True}),
     _chat(Capability.TOOLS, tools=[_TOOL], tool_choice="auto"),
     Probe(

@@ -25,6 +25,7 @@ from tidegate.conformance.reports.document import (
     ServerDocument,
 )
 from tidegate.conformance.reports.secrets_out import SecretsOut
+from tidegate.conformance.reports.spans import count_spans, show_spans
 from tidegate.conformance.reports.transcripts import show_transcripts
 from tidegate.conformance.running.run_report import Result, RunReport
 from tidegate.conformance.verdict import Fault, Outcome
@@ -33,6 +34,8 @@ MAX_FAULTS = 40
 """Of one case; more are counted."""
 MAX_FAULT_CHARS = 2000
 MAX_COMMANDS = 8
+MAX_PASSED_COMMANDS = 1
+"""Of a case that passed."""
 
 
 def build_document(report: RunReport) -> ReportDocument:
@@ -105,6 +108,8 @@ def _case(result: Result, secrets: SecretsOut) -> CaseDocument:
         num_conclusive=verdict.num_conclusive,
         duration_s=round(result.duration_s, 3),
         by_hand=_by_hand(result, secrets),
+        spans=show_spans(result),
+        num_spans=count_spans(result),
         transcripts=transcripts,
         cut=cut,
     )
@@ -169,7 +174,8 @@ def _by_hand(result: Result, secrets: SecretsOut) -> tuple[str, ...]:
     named = [fault.ask for fault in result.verdict.faults]
     asks = sorted((ask for ask in result.case.asks if evidence.get(ask.name)), key=lambda ask: ask.name not in named)
     commands = []
-    for ask in asks[:MAX_COMMANDS]:
+    max_commands = MAX_PASSED_COMMANDS if result.verdict.outcome is Outcome.PASS else MAX_COMMANDS
+    for ask in asks[:max_commands]:
         exchange = evidence[ask.name][0]
         line = curl_line(exchange.method, exchange.url, exchange.request)
         remarks = describe_ask(ask)

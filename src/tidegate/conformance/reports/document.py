@@ -64,6 +64,22 @@ class Transcript(Struct, frozen=True, kw_only=True):
     framing: Annotated[tuple[str, ...], Meta(description="what only lenient readers of event streams forgive")] = ()
 
 
+class SpanDocument(Struct, frozen=True, kw_only=True):
+    """When one exchange took place, on the time of the case's last run."""
+
+    ask: str
+    copy: int
+    wave: int
+    sent_at_s: Annotated[float, Meta(description="from the start of the run")]
+    first_after_s: Annotated[
+        float | None, Meta(description="first event, or first byte where there are none, from the start of sending")
+    ]
+    duration_s: float
+    num_events: int
+    status: int | None
+    ending: EndingName
+
+
 class FaultDocument(Struct, frozen=True, kw_only=True):
     """One thing that is wrong, in words, and where it is seen."""
 
@@ -118,8 +134,10 @@ class CaseDocument(Struct, frozen=True, kw_only=True):
     num_conclusive: Annotated[int, Meta(description="runs that told something")]
     duration_s: float
     by_hand: Annotated[tuple[str, ...], Meta(description="`curl` commands that show it")]
+    spans: Annotated[tuple[SpanDocument, ...], Meta(description="all exchanges of the last run, in time")] = ()
+    num_spans: Annotated[int, Meta(description="that were; `spans` may hold fewer")] = 0
     transcripts: tuple[Transcript, ...]
-    cut: Annotated[tuple[str, ...], Meta(description="what the transcripts leave out, in words")]
+    cut: Annotated[tuple[str, ...], Meta(description="what transcripts and commands leave out, in words")]
 
 
 class CapabilityDocument(Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from tidegate.conformance.reports.document import CaseDocument, Counts, ReportDo
 from tidegate.conformance.reports.html_case import render_case
 from tidegate.conformance.reports.html_markup import Markup, Part, joined, prose, tag
 from tidegate.conformance.reports.html_timeline import spell_time
-from tidegate.conformance.reports.words import SIGNS, first_fault, list_failures, tell_end, tell_verdict
+from tidegate.conformance.reports.words import SIGNS, first_fault, list_failures, outcomes_of, tell_end, tell_verdict
 
 _ASSETS = resources.files("tidegate.conformance.reports") / "assets"
 STYLE = _ASSETS.joinpath("report.css").read_text("utf-8")
@@ -75,15 +75,6 @@ def _header(document: ReportDocument) -> Markup:
     )
 
 
-def _by_outcome(counts: Counts) -> dict[str, int]:
-    return {
-        "pass": counts.passed,
-        "fail": counts.failed,
-        "unsupported": counts.unsupported,
-        "inconclusive": counts.inconclusive,
-    }
-
-
 def _main(document: ReportDocument) -> Sequence[Part]:
     return (
         _summary(document),
@@ -107,7 +98,7 @@ def _summary(document: ReportDocument) -> Markup:
             tag("span", outcome),
             class_=outcome,
         )
-        for outcome, number in _by_outcome(document.counts).items()
+        for outcome, number in outcomes_of(document.counts).items()
     ]
     return joined((tag("ul", *tiles, class_="counts"), _bar(document.counts, "Outcomes of all cases")))
 
@@ -115,7 +106,7 @@ def _summary(document: ReportDocument) -> Markup:
 def _bar(counts: Counts, label: str) -> Markup:
     parts: list[Markup] = []
     at = 0.0
-    for outcome, number in _by_outcome(counts).items():
+    for outcome, number in outcomes_of(counts).items():
         width = 100 * number / counts.total if counts.total else 0.0
         if number:
             title = tag("title", f"{number} {outcome}")
@@ -123,7 +114,7 @@ def _bar(counts: Counts, label: str) -> Markup:
                 tag("rect", title, x=f"{at:.3f}%", width=f"{width:.3f}%", height="100%", class_=f"bar-{outcome}")
             )
         at += width
-    told = ", ".join(f"{number} {outcome}" for outcome, number in _by_outcome(counts).items() if number)
+    told = ", ".join(f"{number} {outcome}" for outcome, number in outcomes_of(counts).items() if number)
     return tag("svg", *parts, class_="bar", role="img", aria_label=f"{label}: {told or 'none'}")
 
 
@@ -158,7 +149,7 @@ def _areas(document: ReportDocument) -> Markup:
     for area in document.areas:
         numbers = [
             tag("td", str(number) if number else "", class_=f"number {outcome if number else ''}")
-            for outcome, number in _by_outcome(area.counts).items()
+            for outcome, number in outcomes_of(area.counts).items()
         ]
         name = tag("th", tag("a", area.name.replace("_", " "), href=f"#area-{area.name}"), scope="row")
         bar = tag("td", _bar(area.counts, f"Outcomes of {area.name}"), class_="bar-cell")

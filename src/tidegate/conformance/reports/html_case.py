@@ -11,6 +11,7 @@ from tidegate.conformance.reports.document import (
     Shown,
     Transcript,
 )
+from tidegate.conformance.reports.html_case_picture import draw_case
 from tidegate.conformance.reports.html_markup import Markup, Part, joined, prose, tag, text
 from tidegate.conformance.reports.html_timeline import draw_timeline, find_moments, spell_time, tell_moments
 from tidegate.conformance.reports.words import SIGNS, place_of
@@ -43,6 +44,7 @@ def _body(case: CaseDocument) -> list[Part]:
         _facts(case),
         _by_hand(case),
         tag("h4", "What came back") if case.transcripts else None,
+        draw_case(case),
         tag("p", "; ".join(case.cut), ".", class_="note") if case.cut else None,
         *(_transcript(case, number, transcript) for number, transcript in enumerate(case.transcripts)),
     ]
@@ -151,7 +153,7 @@ def _transcript(case: CaseDocument, number: int, transcript: Transcript) -> Mark
     return tag(
         "details",
         tag("summary", tag("code", f"{transcript.method} {transcript.url}"), f" {title}"),
-        draw_timeline(transcript, anchor=anchor, faults=faults),
+        None if case.outcome == "pass" else draw_timeline(transcript, anchor=anchor, faults=faults),
         tag("p", *told, class_="moments"),
         _framing(transcript.framing),
         _events(transcript, anchor, faults, moments.first_token),

@@ -24,7 +24,7 @@ def text(content: str) -> Markup:
     """Returns text for content: escaped, and each unseen character marked as such."""
     pieces = []
     for is_unseen, part in split_unseen(content):
-        pieces.append(f'<span class="u">{part}</span>' if is_unseen else escape(part))
+        pieces.append(f"<i>{part}</i>" if is_unseen else escape(part, quote=False))
     return Markup("".join(pieces))
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tidegate.conformance.reports.document import EventDocument, Transcript
+from tidegate.conformance.reports.endings import LABELS
 from tidegate.conformance.reports.html_markup import Markup, tag
 from tidegate.conformance.reports.visible_text import one_line
 from tidegate.conformance.wire.json_text import at, read_json
@@ -101,7 +102,7 @@ def draw_timeline(transcript: Transcript, *, anchor: str, faults: frozenset[int]
     told = ", ".join(f"{name} {value}" for name, value in tell_moments(transcript, moments))
     parts = [_draw_pause(pause, moments.end_s) for pause in moments.pauses]
     parts += [tag("line", x1="0", x2="100%", y1=str(_AXIS_Y), y2=str(_AXIS_Y), class_="axis")]
-    parts += _draw_ticks(moments.end_s)
+    parts += draw_ticks(moments.end_s, _AXIS_Y)
     if transcript.events:
         parts += [_draw_events(group, moments, anchor, faults) for group in _group(transcript.events, moments.end_s)]
     else:
@@ -112,8 +113,8 @@ def draw_timeline(transcript: Transcript, *, anchor: str, faults: frozenset[int]
     return tag("svg", *parts, class_="timeline", height=str(_HEIGHT), role="img", aria_label=f"Timeline: {told}")
 
 
-def _percent(share: float) -> str:
-    """One percent is left free on both sides, so that marks at the ends are whole."""
+def percent(share: float) -> str:
+    """Returns a place on the axis. One percent is left free on both sides, so that marks at the ends are whole."""
     return f"{1 + 98 * min(max(share, 0.0), 1.0):.2f}%"
 
 
@@ -128,7 +129,7 @@ def _mark(share: float, height: int, kind: str, *parts: Markup) -> Markup:
     return tag(
         "rect",
         *parts,
-        x=_percent(share),
+        x=percent(share),
         y=str(_AXIS_Y - height),
         width="3",
         height=str(height),
@@ -161,7 +162,7 @@ def _draw_events(group: list[EventDocument], moments: Moments, anchor: str, faul
 def _label(share: float, y: int, words: str, kind: str) -> Markup:
     """Near the ends a label grows inwards."""
     side = "start" if share < 0.08 else "end" if share > 0.92 else "middle"
-    return tag("text", words, x=_percent(share), y=str(y), text_anchor=side, class_=f"label {kind}")
+    return tag("text", words, x=percent(share), y=str(y), text_anchor=side, class_=f"label {kind}")
 
 
 def _draw_pause(pause: Pause, end_s: float) -> Markup:
@@ -171,7 +172,7 @@ def _draw_pause(pause: Pause, end_s: float) -> Markup:
         tag(
             "rect",
             tag("title", told),
-            x=_percent(start),
+            x=percent(start),
             y="26",
             width=f"{98 * width:.2f}%",
             height=str(_AXIS_Y - 26),
@@ -179,36 +180,26 @@ def _draw_pause(pause: Pause, end_s: float) -> Markup:
         )
     ]
     if width > 0.15:
-        parts.append(tag("text", told, x=_percent(start + width / 2), y="44", text_anchor="middle", class_="label"))
+        parts.append(tag("text", told, x=percent(start + width / 2), y="44", text_anchor="middle", class_="label"))
     return tag("g", *parts)
 
 
-def _draw_ticks(end_s: float) -> list[Markup]:
-    """At two to seven round instants."""
+def draw_ticks(end_s: float, axis_y: int) -> list[Markup]:
+    """Returns marks below an axis, at two to seven round instants."""
     power = 10.0 ** math.floor(math.log10(end_s))
     step = next(power * share for share in (0.2, 0.5, 1.0, 2.0) if end_s / (power * share) <= 6)
     parts = []
     for number in range(int(end_s / step) + 1):
         share = number * step / end_s
-        parts.append(tag("line", x1=_percent(share), x2=_percent(share), y1="74", y2="79", class_="axis"))
-        parts.append(_label(share, 92, spell_time(number * step) if number else "0", "tick"))
+        parts.append(
+            tag("line", x1=percent(share), x2=percent(share), y1=str(axis_y), y2=str(axis_y + 5), class_="axis")
+        )
+        parts.append(_label(share, axis_y + 18, spell_time(number * step) if number else "0", "tick"))
     return parts
 
 
-_END_LABELS = {
-    "WHOLE": "end",
-    "CUT": "✕ cut off",
-    "RESET": "✕ reset",
-    "TIMED_OUT": "✕ timed out",
-    "LEFT": "we leave",
-    "NO_CONNECTION": "✕ no connection",
-    "NOT_HTTP": "✕ not HTTP",
-    "ENDLESS": "✕ without end",
-}
-
-
 def _draw_end(transcript: Transcript) -> Markup:
-    label = _END_LABELS[transcript.ending]
+    label = LABELS[transcript.ending]
     kind = "bad" if label.startswith("✕") else "end"
     line = tag("line", x1="99%", x2="99%", y1="18", y2=str(_AXIS_Y), class_=f"finish {kind}")
     return tag("g", tag("title", transcript.ending_says), line, _label(transcript.duration_s and 1.0, 13, label, kind))

@@ -1,11 +1,18 @@
-"""The end of a run as text for a terminal: counts by area, failures worst first, one closing line.
+"""The end of a run as text for a terminal: failures worst first, counts by area, what told nothing, one closing line.
 
 Nothing that a server sent reaches the terminal as a control character.
 """
 
 from tidegate.conformance.reports.document import CaseDocument, ReportDocument
 from tidegate.conformance.reports.visible_text import one_line, visible
-from tidegate.conformance.reports.words import SIGNS, list_failures, place_of, tell_verdict
+from tidegate.conformance.reports.words import (
+    SIGNS,
+    list_failures,
+    outcomes_of,
+    place_of,
+    tell_confidence,
+    tell_verdict,
+)
 
 MAX_FAILURES = 25
 """Told one by one; more are counted."""
@@ -15,12 +22,17 @@ _MAX_CHARS = 300
 
 def render_summary(document: ReportDocument, *, max_failures: int = MAX_FAILURES) -> str:
     """Returns lines that end in a line feed."""
-    lines = ["", *_areas(document)]
+    lines: list[str] = []
     failures = list_failures(document)
     for case in failures[:max_failures]:
         lines += ["", *_failure(case)]
     if len(failures) > max_failures:
         lines += ["", f"and {len(failures) - max_failures} more failures; a report (--report FILE.html) holds them all"]
+    lines += ["", *_areas(document)]
+    if unsure := [case for case in document.cases if case.outcome == "inconclusive"]:
+        lines += ["", *(_unsure(case) for case in unsure[:max_failures])]
+        if len(unsure) > max_failures:
+            lines.append(f"and {len(unsure) - max_failures} more inconclusive cases")
     counts = document.counts
     lines += [
         "",
@@ -31,22 +43,32 @@ def render_summary(document: ReportDocument, *, max_failures: int = MAX_FAILURES
 
 
 def _areas(document: ReportDocument) -> list[str]:
-    width = max((len(area.name) for area in document.areas), default=0)
+    """A table: a column for each outcome that came about, numbers under one another."""
+    rows = [(area.name, outcomes_of(area.counts)) for area in document.areas]
+    shown = [outcome for outcome, number in outcomes_of(document.counts).items() if number]
+    width = max((len(name) for name, _ in rows), default=0)
+    digits = {outcome: max(len(str(numbers[outcome])) for _, numbers in rows) for outcome in shown}
     lines = []
-    for area in document.areas:
-        numbers = {
-            "pass": area.counts.passed,
-            "fail": area.counts.failed,
-            "unsupported": area.counts.unsupported,
-            "inconclusive": area.counts.inconclusive,
-        }
-        told = "  ".join(f"{SIGNS[name]} {number} {name}" for name, number in numbers.items() if number)
-        lines.append(f"{area.name:<{width}}  {told}")
+    for name, numbers in rows:
+        cells = [
+            f"{SIGNS[outcome]} {numbers[outcome]:>{digits[outcome]}} {outcome}"
+            if numbers[outcome]
+            else " " * (3 + digits[outcome] + len(outcome))
+            for outcome in shown
+        ]
+        lines.append(f"{name:<{width}}  {'  '.join(cells)}".rstrip())
     return lines
+
+
+def _unsure(case: CaseDocument) -> str:
+    sure = f" ({tell_confidence(case)})" if tell_confidence(case) else ""
+    return f"{SIGNS['inconclusive']} {case.id}{sure}: {one_line(case.reason, _MAX_CHARS)}"
 
 
 def _failure(case: CaseDocument) -> list[str]:
     lines = [f"{SIGNS['fail']} {case.id} ({case.severity}): {case.title}"]
+    if sure := tell_confidence(case):
+        lines.append(f"    {sure}")
     told = [f"{place_of(case, fault)}: {fault.says}" for fault in case.faults[:_MAX_FAULTS]]
     lines += [f"    {one_line(line, _MAX_CHARS)}" for line in told]
     if case.num_faults > _MAX_FAULTS:

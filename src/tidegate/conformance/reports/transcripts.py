@@ -4,21 +4,25 @@ Nothing is left out in silence: whatever is cut is told in words.
 """
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tidegate.conformance.judge import Evidence
-from tidegate.conformance.reports.document import EndingName, EventDocument, ReadDocument, Shown, Transcript
+from tidegate.conformance.reports.document import EventDocument, ReadDocument, Shown, Transcript
+from tidegate.conformance.reports.endings import ENDINGS
 from tidegate.conformance.reports.secrets_out import SecretsOut
 from tidegate.conformance.verdict import Outcome, Verdict
-from tidegate.conformance.wire.exchange import Ending, Exchange
+from tidegate.conformance.wire.exchange import Exchange
 
 MAX_TRANSCRIPTS = 24
-"""Of one case."""
+"""Of one case that did not pass."""
 MAX_CASE_BYTES = 128 * 1024
 """Of requests and responses of one case that did not pass."""
-MAX_PASSED_BYTES = 32 * 1024
-"""Of requests and responses of one case that passed."""
+MAX_PASSED_TRANSCRIPTS = 2
+"""Of one case that passed. A recording keeps all."""
+MAX_PASSED_REQUEST_BYTES = 384
+MAX_PASSED_RESPONSE_BYTES = 512
+MAX_PASSED_EVENTS = 4
 MAX_REQUEST_BYTES = 16 * 1024
 MAX_RESPONSE_BYTES = 64 * 1024
 MAX_EVENTS = 400
@@ -26,6 +30,29 @@ MAX_EVENTS = 400
 MAX_EVENT_CHARS = 2000
 MAX_READS = 400
 MAX_FRAMING = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """How much of a case is shown; bytes, but for the numbers of transcripts, events and reads."""
+
+    transcripts: int
+    case: int
+    request: int
+    response: int
+    events: int
+    reads: int
+
+
+_WIDE = _Room(MAX_TRANSCRIPTS, MAX_CASE_BYTES, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, MAX_EVENTS, MAX_READS)
+_NARROW = _Room(
+    MAX_PASSED_TRANSCRIPTS,
+    MAX_PASSED_TRANSCRIPTS * (MAX_PASSED_REQUEST_BYTES + MAX_PASSED_RESPONSE_BYTES),
+    MAX_PASSED_REQUEST_BYTES,
+    MAX_PASSED_RESPONSE_BYTES,
+    MAX_PASSED_EVENTS,
+    MAX_PASSED_EVENTS,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +65,18 @@ def show_transcripts(
     runs: Sequence[Evidence], verdict: Verdict, secrets: SecretsOut
 ) -> tuple[tuple[Transcript, ...], tuple[str, ...]]:
     """Returns the transcripts in the order of sending, and what was left out in words."""
+    room = _NARROW if verdict.outcome is Outcome.PASS else _WIDE
     places = [
         _Place(run, exchange)
         for run, evidence in enumerate(runs)
         for copies in evidence.values()
         for exchange in copies
     ]
-    chosen = sorted(places, key=lambda place: _rank(place, verdict))[:MAX_TRANSCRIPTS]
-    left = MAX_PASSED_BYTES if verdict.outcome is Outcome.PASS else MAX_CASE_BYTES
+    chosen = sorted(places, key=lambda place: _rank(place, verdict))[: room.transcripts]
+    left = room.case
     shown: dict[int, Transcript] = {}
     for place in chosen:
-        transcript = _show(place, left, secrets)
+        transcript = _show(place, room, left, secrets)
         shown[id(place)] = transcript
         left -= _size(transcript.request) + _size(transcript.response)
     cut = []
@@ -70,11 +98,11 @@ def _size(shown: Shown) -> int:
     return shown.num_bytes - shown.num_cut
 
 
-def _show(place: _Place, max_bytes: int, secrets: SecretsOut) -> Transcript:
+def _show(place: _Place, room: _Room, max_bytes: int, secrets: SecretsOut) -> Transcript:
     exchange = place.exchange
-    request = show_bytes(secrets.of_bytes(exchange.request), min(MAX_REQUEST_BYTES, max_bytes // 2))
+    request = show_bytes(secrets.of_bytes(exchange.request), min(room.request, max_bytes // 2))
     raw = b"".join(piece.data for piece in exchange.pieces)
-    response = show_bytes(secrets.of_bytes(raw), min(MAX_RESPONSE_BYTES, max_bytes - _size(request)))
+    response = show_bytes(secrets.of_bytes(raw), min(room.response, max_bytes - _size(request)))
     says = f"{exchange.ending.value}: {exchange.detail}" if exchange.detail else exchange.ending.value
     findings = exchange.framing_findings[:MAX_FRAMING]
     return Transcript(
@@ -84,45 +112,33 @@ def _show(place: _Place, max_bytes: int, secrets: SecretsOut) -> Transcript:
         method=exchange.method,
         url=secrets.of_text(exchange.url),
         status=exchange.status,
-        ending=_ENDINGS[exchange.ending],
+        ending=ENDINGS[exchange.ending],
         ending_says=secrets.of_text(says),
         duration_s=round(exchange.duration_s, 6),
         sent_at_s=round(exchange.sent_at_s, 6),
         request=request,
         response=response,
-        reads=tuple(_reads(exchange)),
-        events=tuple(_events(exchange, response.num_cut > 0, secrets)),
+        reads=tuple(_reads(exchange, room.reads)),
+        events=tuple(_events(exchange, room.events, response.num_cut > 0, secrets)),
         num_events=len(exchange.events),
         framing=tuple(f"{found.deviation.value}, at byte {found.offset} of the body" for found in findings),
     )
 
 
-_ENDINGS: Mapping[Ending, EndingName] = {
-    Ending.WHOLE: "WHOLE",
-    Ending.CUT: "CUT",
-    Ending.RESET: "RESET",
-    Ending.TIMED_OUT: "TIMED_OUT",
-    Ending.LEFT: "LEFT",
-    Ending.NO_CONNECTION: "NO_CONNECTION",
-    Ending.NOT_HTTP: "NOT_HTTP",
-    Ending.ENDLESS: "ENDLESS",
-}
-
-
-def _reads(exchange: Exchange) -> Iterator[ReadDocument]:
+def _reads(exchange: Exchange, max_reads: int) -> Iterator[ReadDocument]:
     """Reads beyond the bound are counted into the last one."""
-    for piece in exchange.pieces[: MAX_READS - 1]:
+    for piece in exchange.pieces[: max_reads - 1]:
         yield ReadDocument(at_s=round(piece.at_s, 6), num_bytes=len(piece.data))
-    rest = exchange.pieces[MAX_READS - 1 :]
+    rest = exchange.pieces[max_reads - 1 :]
     if rest:
         yield ReadDocument(at_s=round(rest[-1].at_s, 6), num_bytes=sum(len(piece.data) for piece in rest))
 
 
-def _events(exchange: Exchange, is_short: bool, secrets: SecretsOut) -> Iterator[EventDocument]:
+def _events(exchange: Exchange, max_events: int, is_short: bool, secrets: SecretsOut) -> Iterator[EventDocument]:
     """`is_short`: the response itself had to be cut, so that events are kept short too."""
     max_chars = MAX_EVENT_CHARS // 8 if is_short else MAX_EVENT_CHARS
     events = exchange.events
-    half = MAX_EVENTS // 2
+    half = max_events // 2
     for index, timed in enumerate(events):
         if half <= index < len(events) - half:
             continue

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tidegate.conformance.case import Severity
-from tidegate.conformance.reports.document import CaseDocument, FaultDocument, ReportDocument
+from tidegate.conformance.reports.document import CaseDocument, Counts, FaultDocument, ReportDocument
 
 SIGNS = {"pass": "✓", "fail": "✕", "unsupported": "–", "inconclusive": "?"}
 """So that no report tells by colour alone."""
@@ -43,6 +43,23 @@ def place_of(case: CaseDocument, fault: FaultDocument) -> str:
     if any(ask.copies > 1 for ask in case.asks if ask.name == fault.ask):
         where += f", copy {fault.copy}"
     return where if fault.event is None else f"{where}, event {fault.event}"
+
+
+def outcomes_of(counts: Counts) -> dict[str, int]:
+    """Returns how many cases came out which way, in the order of reports."""
+    return {
+        "pass": counts.passed,
+        "fail": counts.failed,
+        "unsupported": counts.unsupported,
+        "inconclusive": counts.inconclusive,
+    }
+
+
+def tell_confidence(case: CaseDocument) -> str:
+    """Returns how many runs told something, in words; empty where one run told all, or none was needed."""
+    if case.num_runs < 2:
+        return ""
+    return f"{case.num_conclusive} of {case.num_runs} runs told something"
 
 
 def first_fault(case: CaseDocument) -> str:

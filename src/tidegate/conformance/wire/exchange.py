@@ -11,7 +11,7 @@ from typing import Any
 
 from tidegate.conformance.wire.http_response import ResponseReader
 from tidegate.conformance.wire.json_text import read_json
-from tidegate.conformance.wire.sse_reader import Finding, SseEvent, SseReader
+from tidegate.conformance.wire.sse_reader import DONE, Finding, SseEvent, SseReader
 
 
 class Ending(Enum):
@@ -132,6 +132,22 @@ class Exchange:
         return self.is_stream and self._stream[1].is_done
 
     @cached_property
+    def numbered_chunks(self) -> tuple[tuple[int, Any], ...]:
+        """The JSON of all events but `[DONE]`, in order, each with the index of its event in `events`; NOT_JSON for
+        those that are none.
+        """
+        return tuple(
+            (index, read_json(timed.event.data.encode()))
+            for index, timed in enumerate(self.events)
+            if timed.event.data != DONE
+        )
+
+    @property
+    def numbered_bodies(self) -> tuple[tuple[int | None, Any], ...]:
+        """`numbered_chunks` of a stream; else the one body, which is no event: None."""
+        return self.numbered_chunks if self.is_stream else ((None, self.json),)
+
+    @cached_property
     def chunks(self) -> tuple[Any, ...]:
-        """The JSON of all events but `[DONE]`, in order; NOT_JSON for those that are none."""
-        return tuple(read_json(timed.event.data.encode()) for timed in self.events if timed.event.data != "[DONE]")
+        """As `numbered_chunks`, without the indices: for what is asked of all of them together."""
+        return tuple(chunk for _, chunk in self.numbered_chunks)

@@ -1,6 +1,9 @@
-"""JSON as a strict reader takes it (RFC 8259): no NaN, no duplicate names, no lone surrogates lost on the way."""
+"""JSON as a strict reader takes it (RFC 8259): no NaN, no lone surrogates lost on the way; no name twice in what
+servers write, which the texts of models may hold.
+"""
 
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
 
@@ -40,8 +43,19 @@ def _refuse_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def read_json(data: bytes) -> Any:
     """Returns the value, or NOT_JSON."""
+    return _read(data, _refuse_twins)
+
+
+def read_written_json(text: str) -> Any:
+    """Returns the value of a text that a model wrote, or NOT_JSON. A name that stands twice is JSON there: RFC 8259
+    only advises against it, grammars cannot forbid it, and clients take the last.
+    """
+    return _read(text.encode("utf-8", "surrogatepass"), dict)
+
+
+def _read(data: bytes, make: Callable[[list[tuple[str, Any]]], dict[str, Any]]) -> Any:
     try:
-        return json.loads(data.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_refuse_twins)
+        return json.loads(data.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=make)
     except (ValueError, RecursionError):
         return NOT_JSON
 
