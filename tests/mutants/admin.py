@@ -1,11 +1,11 @@
 """What breaks the separation of the admin listener."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from harness.judged_case import ADMIN_TOKEN, Mutants
-from harness.mutant import Answers, EditsErrors, EditsHead, EditsValue, Heard, Mutant, Said, on_base
+from harness.mutant import Answers, EditsChunks, EditsErrors, EditsHead, EditsValue, Heard, Mutant, Said, on_base
 
 
 def before_admin(mutant: Mutant) -> Mutant:
@@ -59,6 +59,14 @@ def _takes_all(heard: Heard) -> Said | None:
     return Said(200, b'{"status":"draining"}') if heard.method == "POST" else None
 
 
+def _aborts_in_words(heard: Heard) -> Said | None:
+    return Said(200, b'{"status":"aborted"}') if heard.target.endswith("/abort") else None
+
+
+def _ends_as_whole(chunk: Any, position: int) -> Iterable[Any]:
+    yield {"id": "x", "choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]} if "error" in chunk else chunk
+
+
 def _acts_by_get(heard: Heard) -> Said | None:
     return Said(200, b'{"status":"draining"}') if heard.target.endswith("/drain") else None
 
@@ -83,7 +91,14 @@ MUTANTS: Mutants = {
     "admin.credential_of_requests": (_open("/admin/v1/requests"),),
     "admin.live_requests": (_lists([]), _lists([{}, {}, {}])),
     "admin.abort": (
-        before_admin(_serves("says that it aborts, and does not", lambda heard: heard.target.endswith("/abort"))),
+        before_admin(Answers("says that it aborted, and does not", _aborts_in_words)),
+        EditsChunks("ends an aborted stream as a whole one", _ends_as_whole),
+        before_admin(
+            EditsHead(
+                "has no such act",
+                lambda heard, status, headers: (501, headers) if heard.method == "POST" else (status, headers),
+            )
+        ),
     ),
     "admin.methods": (
         before_admin(Answers("drains by GET", _acts_by_get)),

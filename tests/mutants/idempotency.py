@@ -194,6 +194,7 @@ MUTANTS: Mutants = {
     "idempotency.long_key": (ignores_keys(),),
     "idempotency.key_with_space": (ignores_keys(),),
     "idempotency.key_beyond_ascii": (ignores_keys(),),
+    "idempotency.two_headers": (TakesKeyFor("takes the first of two keys", lambda heard: heard.header(KEY)),),
     "idempotency.longest_key": (Answers("takes keys of 128 characters at most", _longest),),
     "idempotency.unknown_header": (refuses_header(KEY),),
 }

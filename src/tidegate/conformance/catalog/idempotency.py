@@ -274,7 +274,7 @@ AFRESH: tuple[Case, ...] = (
 )
 
 
-def _bad_key(what: str, title: str, key: str) -> Case:
+def _bad_key(what: str, title: str, key: str | tuple[Derived, ...]) -> Case:
     refused = expect(is_refused, status=400, codes=("invalid_value",), kind="invalid_request_error", may_retry=False)
     return _case(
         what,
@@ -293,6 +293,7 @@ KEYS: tuple[Case, ...] = (
     _bad_key("long_key", "A key of 256 characters is refused", "k" * 256),
     _bad_key("key_with_space", "A key with a space is refused", "two words"),
     _bad_key("key_beyond_ascii", "A key beyond ASCII is refused", "sch\u00fcssel"),
+    _bad_key("two_headers", "Two keys on one request are refused", (FRESH_KEY, FRESH_KEY)),
     _case(
         "longest_key",
         "A key of 255 characters is taken",
