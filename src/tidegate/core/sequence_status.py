@@ -89,6 +89,7 @@ EVENT_OF_FINISH: dict[EngineFinish, SequenceEvent] = {
     EngineFinish.FAILED: SequenceEvent.FAIL,
     EngineFinish.GRAMMAR_COMPLETE: SequenceEvent.END,
     EngineFinish.GRAMMAR_DEAD_END: SequenceEvent.EXHAUST,
+    EngineFinish.POOLED: SequenceEvent.END,
 }
 
 

@@ -22,6 +22,8 @@ class EngineFinish(IntEnum):
     """The request's grammar is complete, and nothing could follow."""
     GRAMMAR_DEAD_END = 6
     """The request's grammar, with what else the request forbids, leaves no token that could follow."""
+    POOLED = 7
+    """Nothing was to be generated: the delta's `pooled` is the answer."""
 
 
 class FinishReason(StrEnum):

@@ -2,6 +2,8 @@
 
 import msgspec
 
+from tidegate.inference.pooling import PoolingInfo
+
 
 class ModelInfo(msgspec.Struct, frozen=True, array_like=True):
     """Facts of a loaded model. `max_model_len` is the longest sequence, prompt and output together, in tokens."""
@@ -19,3 +21,7 @@ class ModelInfo(msgspec.Struct, frozen=True, array_like=True):
     """Backend name and version, as in `llama_cpp 0.3.36`."""
     grammar_backend: str | None = None
     """Who enforces grammars, with its version, as in `llguidance 1.9.1`; None where nobody does."""
+    generates: bool = True
+    """Whether the model can write at all: one that only embeds cannot."""
+    pooling: PoolingInfo | None = None
+    """How prompts that are only read are pooled; None where this engine serves no such requests."""

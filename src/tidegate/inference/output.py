@@ -20,7 +20,8 @@ class TokenDelta(msgspec.Struct, array_like=True, omit_defaults=True):
     `logprobs`, when asked for, has one entry for each of `token_ids`. `num_prompt_tokens` and `num_cached_tokens` are
     set with the request's first delta, and so is `queue_s`, the seconds that the request waited in the engine before
     its prefill began. `prompt_logprobs` arrive in order before the first token, possibly over several deltas; the first
-    entry of all is None. `stop_token` names the member of `stop_token_ids` that matched.
+    entry of all is None. `stop_token` names the member of `stop_token_ids` that matched. `pooled`, with
+    `finish` POOLED, is the vector of a prompt that was only read: little-endian 32-bit floats, as the model gave them.
     """
 
     request_id: str
@@ -34,3 +35,4 @@ class TokenDelta(msgspec.Struct, array_like=True, omit_defaults=True):
     prompt_logprobs: list[TokenLogprob | None] | None = None
     error: str | None = None
     queue_s: float = 0.0
+    pooled: bytes | None = None

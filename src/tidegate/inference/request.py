@@ -3,6 +3,7 @@
 import msgspec
 
 from tidegate.inference.grammar_spec import GrammarRule
+from tidegate.inference.pooling import PoolingTask
 from tidegate.inference.sampling import SamplingParams, StopRules
 from tidegate.inference.script import Script
 
@@ -12,7 +13,8 @@ class InferenceRequest(msgspec.Struct, frozen=True, array_like=True):
 
     `prompt` holds token ids as little-endian unsigned 32-bit integers: a long prompt is viewed, never parsed.
     `num_logprobs` is None for none, 0 for the chosen token's only, n for n alternatives as well; the same for
-    `num_prompt_logprobs`. `priority`: lower runs first. New fields are appended with defaults.
+    `num_prompt_logprobs`. `priority`: lower runs first. With `pooling` the prompt is read and nothing is generated: its
+    one choice ends in a delta with `pooled`. New fields are appended with defaults.
     """
 
     request_id: str
@@ -26,6 +28,7 @@ class InferenceRequest(msgspec.Struct, frozen=True, array_like=True):
     cache_salt: bytes = b""
     script: Script | None = None
     grammar: GrammarRule | None = None
+    pooling: PoolingTask | None = None
 
     @property
     def num_prompt_tokens(self) -> int:

@@ -3,6 +3,7 @@ request takes.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from statistics import median
 
 from tidegate.conformance.verdict import CannotTell, Fault
@@ -101,7 +102,7 @@ def ends_with_its_client(
         raise CannotTell("the client had not left when metrics were read for the last time")
     findings = [list(is_back_to(beside, look)) for look in looks]
     if all(findings):
-        yield from findings[-1]
+        yield from (replace(fault, ask=gone.ask) for fault in findings[-1])
 
 
 def work_is_still_due(control: Exchange, last: Exchange, *loads: Exchange) -> Iterator[Fault]:
