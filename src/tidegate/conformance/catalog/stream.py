@@ -218,7 +218,7 @@ CASES: tuple[Case, ...] = (
         needs=_STREAMS,
         asks=(
             Ask(name="whole", body=chat_body()),
-            Ask(name="again", body=chat_body(), wave=1),
+            Ask(name="again", body=chat_body(stream=False), wave=1),
             Ask(body=_BODY, wave=2),
         ),
         expects=(*generated("whole", "again", "it"), expect(is_like_repeated, "whole", "again", "it")),
@@ -265,7 +265,7 @@ CASES: tuple[Case, ...] = (
         needs=_COMPLETIONS,
         asks=(
             completions_ask(completion_body(_TEXT), name="whole"),
-            completions_ask(completion_body(_TEXT), name="again", wave=1),
+            completions_ask(completion_body(_TEXT, stream=False), name="again", wave=1),
             completions_ask(streamed(completion_body(_TEXT)), wave=2),
         ),
         expects=(*generated("whole", "again", "it"), expect(is_like_repeated, "whole", "again", "it")),

@@ -119,7 +119,7 @@ CASES: tuple[Case, ...] = (
         id="tools.refuses_result_without_id",
         title="A result without `tool_call_id` is refused",
         why="The model reads a result without knowing of what.",
-        clauses=("openai:messages.tool_turns",),
+        clauses=("openai:messages.tool_turns", "openai:errors.blame"),
         severity=Severity.NUISANCE,
         needs=(Capability.TOOLS,),
         asks=(Ask(body=_turns({"content": None, "tool_calls": [_CALL]}, {"role": "tool", "content": "Red."})),),
