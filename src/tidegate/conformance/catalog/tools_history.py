@@ -110,13 +110,13 @@ CASES: tuple[Case, ...] = (
     _accepted(
         "history_parts",
         "A result in text parts is accepted",
-        _turns({"content": None, "tool_calls": [_CALL]}, _RESULT | {"content": [{"type": "text", "text": "Red."}]}),
+        _turns({"content": "", "tool_calls": [_CALL]}, _RESULT | {"content": [{"type": "text", "text": "Red."}]}),
     ),
     _accepted(
         "history_two_results",
         "Results of two calls, in another order than the calls, are accepted",
         _turns(
-            {"content": None, "tool_calls": [_CALL, _CALL | {"id": "call_2"}]},
+            {"content": "", "tool_calls": [_CALL, _CALL | {"id": "call_2"}]},
             _RESULT | {"tool_call_id": "call_2"},
             _RESULT,
         ),
@@ -128,7 +128,7 @@ CASES: tuple[Case, ...] = (
         clauses=("openai:messages.tool_turns", "openai:errors.blame"),
         severity=Severity.NUISANCE,
         needs=(Capability.TOOLS,),
-        asks=(Ask(body=_turns({"content": None, "tool_calls": [_CALL]}, {"role": "tool", "content": "Red."})),),
+        asks=(Ask(body=_turns({"content": "", "tool_calls": [_CALL]}, {"role": "tool", "content": "Red."})),),
         expects=(expect(is_refused),),
     ),
     Case(

@@ -5,7 +5,7 @@ from typing import Any
 from tidegate.conformance.ask import Ask
 from tidegate.conformance.case import Case, Profile, Severity, expect
 from tidegate.conformance.catalog.scripts import plays_calls
-from tidegate.conformance.catalog.tool_bodies import COLOUR, RED, function_tool, named, tool_body
+from tidegate.conformance.catalog.tool_bodies import COLOUR, COLOUR_ARGUMENTS, RED, function_tool, named, tool_body
 from tidegate.conformance.checks.invalid_value import is_refused, is_refused_before_streaming, names_fault
 from tidegate.conformance.checks.taken_answer import has_answer
 from tidegate.conformance.checks.tool_calls import nothing_is_called
@@ -18,14 +18,14 @@ _BROKEN: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
         "name_characters",
         "A name of other characters than letters, digits, _ and -",
         "names",
-        tool_body(function_tool("pick a colour!")),
+        tool_body(function_tool("pick a colour!", COLOUR_ARGUMENTS)),
     ),
-    ("name_length", "A name of more than 64 characters", "names", tool_body(function_tool("n" * 65))),
+    ("name_length", "A name of more than 64 characters", "names", tool_body(function_tool("n" * 65, COLOUR_ARGUMENTS))),
     (
         "name_missing",
         "A function without a name",
         "names",
-        tool_body({"type": "function", "function": {"description": "?"}}),
+        tool_body({"type": "function", "function": {"description": "?", "parameters": COLOUR_ARGUMENTS}}),
     ),
     ("function_missing", "A tool of type function without `function`", "offer", tool_body({"type": "function"})),
     (
