@@ -2,7 +2,7 @@
 
 python bench/peers/findings.py NAME=REPORT.json ... > docs/peers_findings.md
 
-`read_by_hand.json` says which failing cases a person has read, transcript and clause, and held to be right, and when.
+`read_by_hand.json` says which failing cases were read by hand, transcript and clause, and held to be right, and when.
 """
 
 import json
