@@ -20,6 +20,7 @@ from tidegate.inference.finish import EngineFinish
 from tidegate.inference.model_info import ModelInfo
 from tidegate.inference.output import TokenDelta
 from tidegate.inference.request import InferenceRequest
+from tidegate.inference.turn_rule import TurnRule
 
 
 class EngineCore:
@@ -33,9 +34,10 @@ class EngineCore:
         *,
         grammars: GrammarDesk | None = None,
         draft_filter: DraftFilter | None = None,
+        turns: TurnRule | None = None,
     ) -> None:
         """`grammars`: where requests' grammars are ordered; None when this engine enforces none. `draft_filter` says
-        which guesses are worth their work; None: all.
+        which guesses are worth their work; None: all. `turns` says how priorities count.
 
         Raises ValueError when a step of the backend cannot hold one token of each sequence.
         """
@@ -49,6 +51,7 @@ class EngineCore:
             limits if limits is not None else StepLimits(),
             draft_filter if draft_filter is not None else AnyDraft(),
         )
+        self._turns = turns if turns is not None else TurnRule()
         self._next_key = 0
         self._num_arrivals = 0
         self._num_steps = 0
@@ -161,7 +164,9 @@ class EngineCore:
         if self._grammars is not None and request.grammar is not None:
             order = self._grammars.order(request.grammar.spec)
         arrival, first_key = self._num_arrivals, self._next_key
-        live = LiveRequest(request, arrival=arrival, arrived_at=now, first_key=first_key, grammar=order)
+        live = LiveRequest(
+            request, arrival=arrival, arrived_at=now, first_key=first_key, grammar=order, turns=self._turns
+        )
         self._scheduler.add(live)
         self._num_arrivals += 1
         self._next_key += request.num_choices

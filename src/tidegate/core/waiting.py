@@ -1,6 +1,6 @@
 """The queue of sequences that want memory.
 
-Decides their order: lower priority value first, then arrival, then choice; a sequence whose time has not come does
+Decides their order: by place in line (`TurnRule`), then arrival, then choice; a sequence whose time has not come does
 not count. Does not know memory, and holds no sequence whose reader is behind.
 
 Adding and removing cost O(log n) amortised: a removed entry stays in its heap, void, until it comes up or until void

@@ -19,6 +19,7 @@ from tidegate.engine.options import EngineOptions
 from tidegate.engine_process.compile_pool import CompilePool, PoolLimits
 from tidegate.engine_process.metered_compiler import MeteredCompiler
 from tidegate.grammar.matcher import TokenTable
+from tidegate.inference.turn_rule import TurnRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,14 @@ def build_engine(options: EngineOptions, clock: Clock) -> BuiltEngine:
     Only a grammar backend that cannot be used keeps no engine from starting.
     """
     backend, chooser, grammars = _BUILDERS[options.backend](options, clock)
-    core = EngineCore(backend, chooser, _limits(options), grammars=grammars.pool, draft_filter=grammars.rows)
+    core = EngineCore(
+        backend,
+        chooser,
+        _limits(options),
+        grammars=grammars.pool,
+        draft_filter=grammars.rows,
+        turns=TurnRule(options.priority_step_s),
+    )
     return BuiltEngine(core, backend, grammars)
 
 

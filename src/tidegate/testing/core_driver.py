@@ -17,6 +17,7 @@ from tidegate.engine.messages import AbortRequest, AddRequest, HoldRequest
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.output import TokenDelta, TokenLogprob
 from tidegate.inference.request import InferenceRequest
+from tidegate.inference.turn_rule import TurnRule
 from tidegate.testing.manual_clock import ManualClock
 
 
@@ -69,9 +70,10 @@ class CoreDriver:
         clock: ManualClock | None = None,
         grammars: GrammarDesk | None = None,
         draft_filter: DraftFilter | None = None,
+        turns: TurnRule | None = None,
     ) -> None:
         self.backend = RecordingBackend(backend)
-        self.core = EngineCore(self.backend, chooser, limits, grammars=grammars, draft_filter=draft_filter)
+        self.core = EngineCore(self.backend, chooser, limits, grammars=grammars, draft_filter=draft_filter, turns=turns)
         self.clock = clock if clock is not None else ManualClock()
         self.records: dict[tuple[str, int], ChoiceRecord] = {}
 
