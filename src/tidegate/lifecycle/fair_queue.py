@@ -15,8 +15,8 @@ turn more than the price of that head and its own newest request allow, however 
     line B   [4]                     tag 0: goes second   so that what A withdraws costs A nothing
 
 Costs: `add`, `first`, `pop` and `remove` O(log n + levels) amortised (entries of heads that have gone stay in a heap
-until they come up or are the majority); `in_order` O(n log n). State is bounded by what waits and by the keys that were served since the
-priority's queue was empty.
+until they come up or are the majority); `in_order` O(n log n). State is bounded by what waits and by the keys that were
+served since the priority's queue was empty.
 
 Does not know clocks, limits, or what a ticket's price will turn out to be.
 """
