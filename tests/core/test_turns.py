@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.backends.simulated import SimulatedBackend, SimulatedModel, SimulatedShape
+from tidegate.core.step import EngineCore
 from tidegate.inference.turn_rule import TurnRule
 from tidegate.testing.core_driver import CoreDriver
 from tidegate.testing.plain_chooser import PlainChooser
@@ -20,7 +21,10 @@ ORDERS = [
 
 def _driver(turns: TurnRule, *, max_sequences: int = 1) -> CoreDriver:
     shape = SimulatedShape(max_model_len=64, num_blocks=64, block_tokens=4, max_sequences=max_sequences)
-    return CoreDriver(SimulatedBackend(SimulatedModel.HISTORY, shape), PlainChooser(), turns=turns)
+    chooser = PlainChooser()
+    driver = CoreDriver(SimulatedBackend(SimulatedModel.HISTORY, shape), chooser)
+    driver.core = EngineCore(driver.backend, chooser, turns=turns)
+    return driver
 
 
 @pytest.mark.parametrize(("turns", "order"), [case[1:] for case in ORDERS], ids=[case[0] for case in ORDERS])

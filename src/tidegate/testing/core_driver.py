@@ -11,13 +11,13 @@ from tidegate.core.budget import StepLimits
 from tidegate.core.chooser import Chooser
 from tidegate.core.grammar_desk import GrammarDesk
 from tidegate.core.plan import StepPlan
+from tidegate.core.pooling_backend import PoolingBackend
 from tidegate.core.speculative.draft_filter import DraftFilter
 from tidegate.core.step import EngineCore
 from tidegate.engine.messages import AbortRequest, AddRequest, HoldRequest
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.output import TokenDelta, TokenLogprob
 from tidegate.inference.request import InferenceRequest
-from tidegate.inference.turn_rule import TurnRule
 from tidegate.testing.manual_clock import ManualClock
 
 
@@ -34,6 +34,8 @@ class ChoiceRecord:
     finish: EngineFinish | None = None
     stop_token: int | None = None
     error: str | None = None
+    pooled: bytes | None = None
+    queue_s: float = 0.0
 
 
 class RecordingBackend:
@@ -70,10 +72,12 @@ class CoreDriver:
         clock: ManualClock | None = None,
         grammars: GrammarDesk | None = None,
         draft_filter: DraftFilter | None = None,
-        turns: TurnRule | None = None,
+        pooling: PoolingBackend | None = None,
     ) -> None:
         self.backend = RecordingBackend(backend)
-        self.core = EngineCore(self.backend, chooser, limits, grammars=grammars, draft_filter=draft_filter, turns=turns)
+        self.core = EngineCore(
+            self.backend, chooser, limits, grammars=grammars, draft_filter=draft_filter, pooling=pooling
+        )
         self.clock = clock if clock is not None else ManualClock()
         self.records: dict[tuple[str, int], ChoiceRecord] = {}
 
@@ -134,5 +138,7 @@ class CoreDriver:
         record.prompt_logprobs += delta.prompt_logprobs or []
         record.num_cached_tokens += delta.num_cached_tokens
         record.finish, record.stop_token, record.error = delta.finish, delta.stop_token, delta.error
+        assert (delta.pooled is not None) == (delta.finish is EngineFinish.POOLED), "a vector without its finish"
+        record.pooled, record.queue_s = delta.pooled, record.queue_s + delta.queue_s
         if delta.num_prompt_tokens:
             record.num_prompt_tokens.append(delta.num_prompt_tokens)
