@@ -54,8 +54,9 @@ OPENAI: Mapping[str, tuple[str, str]] = {
         f"{_SPEC}, createChatCompletion",
     ),
     "http.coding": (
-        "A chunked body is the same body; a media type may have parameters; a client may send in any pieces.",
-        "RFC 9112, section 7.1; RFC 9110, section 8.3",
+        "A chunked body is the same body; a media type may have parameters, and its case means nothing; a client may "
+        "send in any pieces.",
+        "RFC 9112, section 7.1; RFC 9110, section 8.3.1",
     ),
     "http.expect": (
         "A server that is asked for 100-continue answers 100 or a final status.",

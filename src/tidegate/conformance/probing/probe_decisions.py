@@ -9,6 +9,7 @@ from collections.abc import Callable
 from urllib.parse import unquote, urlsplit
 
 from tidegate.conformance.answer import read_answer
+from tidegate.conformance.checks.tokenizer_dialects import text_of
 from tidegate.conformance.honest_refusal import describe_refusal
 from tidegate.conformance.probing.site import Site
 from tidegate.conformance.wire.exchange import Exchange
@@ -55,6 +56,22 @@ def returns_token_ids(site: Site, exchanges: tuple[Exchange, ...]) -> str | None
     if not site.has_contract and not isinstance(at(exchanges[0].json, "tokens"), list):
         return f"POST {exchanges[0].url} answers in a form that we do not know"
     return None
+
+
+def has_a_tokenizer(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:
+    """Some place turns a text into token ids, and its neighbour turns ids into a text; with our contract it is a
+    promise. The exchanges: one for each place there, then one for each place back, in the same order.
+    """
+    if site.has_contract:
+        return None
+    half = len(exchanges) // 2
+    for there, back in zip(exchanges[:half], exchanges[half:], strict=True):
+        if there.status == 200 and isinstance(at(there.json, "tokens"), list) and text_of(back) is not None:
+            return None
+    seen = ", ".join(
+        f"POST {one.url}: {one.status if one.status is not None else one.ending.value}" for one in exchanges[:half]
+    )
+    return f"no tokenize route with a way back in a known form ({seen})"
 
 
 def writes_reasoning(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:

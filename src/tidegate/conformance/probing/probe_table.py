@@ -1,11 +1,12 @@
 """The probes: for each capability, what is asked and which decision reads the answers. Data only."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tidegate.conformance.ask import Ask, Place
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
+from tidegate.conformance.catalog.tokenizer_asks import looks_for_tokenizer
 from tidegate.conformance.probing import probe_decisions as decisions
 from tidegate.conformance.probing.capability import Capability
 from tidegate.conformance.probing.site import Site
@@ -111,6 +112,22 @@ PROBES: tuple[Probe, ...] = (
             Ask(name="back", path="/detokenize", body={"model": "{model}", "tokens": [40, 41]}),
         ),
         decide=decisions.returns_token_ids,
+    ),
+    Probe(
+        capability=Capability.TOKENIZER,
+        asks=(
+            *looks_for_tokenizer(),
+            *(
+                replace(
+                    ask,
+                    name=f"back_{ask.name}",
+                    path=f"{str(ask.path).removesuffix('tokenize')}detokenize",
+                    body={"model": "{model}", "tokens": [40, 41]},
+                )
+                for ask in looks_for_tokenizer()
+            ),
+        ),
+        decide=decisions.has_a_tokenizer,
     ),
     _completion(Capability.PROMPT_LISTS, ["One, two,", "Red, green,"], decisions.gives_two_choices),
     _completion(Capability.TOKEN_PROMPTS, [40, 41, 42]),
