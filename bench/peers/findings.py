@@ -14,6 +14,7 @@ from typing import Any
 
 OUTCOMES = ("pass", "fail", "unsupported", "inconclusive")
 SHOWN_CHARACTERS = 110
+SERVER_ENDED = "it went away while this case ran"
 READ_BY_HAND = Path(__file__).with_name("read_by_hand.json")
 Reports = dict[str, list[dict[str, Any]]]
 
@@ -59,7 +60,7 @@ def hand_judgement(reports: Reports, judged: dict[str, Any]) -> list[str]:
     """Returns the lines that say, for each peer, how many of its failing cases were read, and which were not."""
     lines = ["| peer | failing cases | read by hand | on | not read |", "|---" * 5 + "|"]
     for name, cases in reports.items():
-        failing = [case["id"] for case in cases if case["outcome"] == "fail"]
+        failing = [case["id"] for case in cases if finding(case) is not None]
         known = judged.get(name, {"on": "never", "cases": []})
         unread = [case_id for case_id in failing if case_id not in known["cases"]]
         row = (name, len(failing), len(failing) - len(unread), known["on"], ", ".join(unread) or "none")
@@ -73,9 +74,7 @@ def findings(reports: Reports) -> list[str]:
     rows: dict[tuple[str, str], tuple[dict[str, Any], list[str]]] = {}
     for name, cases in reports.items():
         for case in cases:
-            if case["outcome"] == "fail":
-                fault = case["faults"][0]
-                says = shown(f"{fault['ask']}: {fault['says']}")
+            if (says := finding(case)) is not None:
                 rows.setdefault((case["id"], says), (case, []))[1].append(name)
     for (case_id, says), (case, names) in sorted(rows.items()):
         clauses = ", ".join(
@@ -83,6 +82,16 @@ def findings(reports: Reports) -> list[str]:
         )
         lines.append(f"| {case_id} | {case['severity']} | {clauses} | {', '.join(names)} | {says} |")
     return lines
+
+
+def finding(case: dict[str, Any]) -> str | None:
+    """Returns in words what a case found, if anything. That the server itself ended is a finding too: the suite says
+    no more of it than that nothing answers any longer, and a person has looked why.
+    """
+    if case["outcome"] == "fail":
+        fault = case["faults"][0]
+        return shown(f"{fault['ask']}: {fault['says']}")
+    return "the server process ends" if case["reason"].endswith(SERVER_ENDED) else None
 
 
 def shown(text: str) -> str:

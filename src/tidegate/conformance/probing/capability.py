@@ -31,7 +31,7 @@ class Capability(Enum):
     REASONING = "reasoning content"
     IDEMPOTENCY = "Idempotency-Key"
     DEADLINES = "X-Deadline-Ms"
-    IGNORE_EOS = "ignore_eos (extension)"
+    IGNORE_EOS = "ignore_eos or min_tokens (extensions)"
     TOKEN_LIMIT = "max_tokens is kept"
     AUTH = "an API key is needed, and given"
     MODEL_CHECK = "names of models are checked"

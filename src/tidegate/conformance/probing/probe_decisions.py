@@ -91,8 +91,8 @@ def obeys_choice(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:
 
 
 def ignores_ends(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:
-    """Pairs of a question with and without `ignore_eos`: an answer that ends by itself goes on to its limit with it;
-    with our contract, taking it is enough.
+    """Pairs of a question without and with `ignore_eos` and `min_tokens`: an answer that ends by itself goes on to its
+    limit with them; with our contract, taking them is enough.
     """
     asked = exchanges[1::2]
     if (reason := is_served(site, asked)) is not None or site.has_contract:
@@ -102,7 +102,9 @@ def ignores_ends(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:
     if ("stop", "length") in pairs:
         return None
     if ("stop", "stop") in pairs:
-        return "ignore_eos has no effect: an unknown field that is ignored, as the OpenAI contract allows"
+        return (
+            "ignore_eos and min_tokens have no effect: unknown fields that are ignored, as the OpenAI contract allows"
+        )
     return f"{COULD_NOT_TELL}: no answer ended by itself before its token limit"
 
 
