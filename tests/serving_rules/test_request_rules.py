@@ -12,12 +12,12 @@ from tidegate.contract.completion import CompletionRequest
 from tidegate.contract.error_table import error_answer
 from tidegate.contract.unknown_fields import unknown_fields
 from tidegate.errors import InvalidRequest, InvalidValue, ServeError, UnsupportedParameter
+from tidegate.serving.field_rule import Use
 from tidegate.serving.request_policy import RequestPolicy
 from tidegate.serving.request_rules import (
     CHAT_RULES,
     COMPLETION_RULES,
     REPLACED_FIELDS,
-    Use,
     check_chat,
     check_completion,
     check_replaced_fields,

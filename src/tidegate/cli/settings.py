@@ -102,6 +102,10 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_output_tokens: Annotated[
         Annotated[int, Meta(ge=1)] | None, _text("most tokens that one choice may generate")
     ] = None
+    min_dimensions: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        _text("fewest components that embeddings may be cut to, of a model trained for it; not cut if absent"),
+    ] = None
 
 
 class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -176,6 +180,7 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     messages: Annotated[int, _number("messages of a chat", ge=1)] = 4096
     prompts: Annotated[int, _number("prompts of a completion", ge=1)] = 256
     choices: Annotated[int, _number("choices of a request, over all its prompts", ge=1, le=128)] = 128
+    inputs: Annotated[int, _number("texts, pairs or documents that one request has read", ge=1, le=65_536)] = 2048
     schema_bytes: Annotated[int, _number("bytes of a schema or grammar that output is held to", ge=64, le=262_144)] = (
         262_144
     )
