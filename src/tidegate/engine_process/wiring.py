@@ -21,6 +21,7 @@ from tidegate.engine_process.compile_pool import CompilePool, PoolLimits
 from tidegate.engine_process.metered_compiler import MeteredCompiler
 from tidegate.grammar.matcher import TokenTable
 from tidegate.inference.pooling import PoolingMode
+from tidegate.inference.turn_rule import TurnRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,13 @@ def build_engine(options: EngineOptions, clock: Clock) -> BuiltEngine:
     """
     backend, chooser, grammars, pooling = _BUILDERS[options.backend](options, clock)
     core = EngineCore(
-        backend, chooser, _limits(options), grammars=grammars.pool, draft_filter=grammars.rows, pooling=pooling
+        backend,
+        chooser,
+        _limits(options),
+        grammars=grammars.pool,
+        draft_filter=grammars.rows,
+        pooling=pooling,
+        turns=TurnRule(options.priority_step_s),
     )
     return BuiltEngine(core, backend, grammars, pooling)
 
