@@ -341,7 +341,7 @@ def test_a_field_of_another_server_that_constrains_output_is_400_and_names_ours(
     with pytest.raises(InvalidValue) as raised:
         check_replaced_fields(unknown_fields(body, ChatRequest, Limits()))
     assert raised.value.param == field
-    assert "structured_outputs" in raised.value.message
+    assert REPLACED_FIELDS[field] in raised.value.message
 
 
 def test_no_field_of_ours_is_called_replaced() -> None:

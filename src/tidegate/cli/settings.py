@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from tidegate.engine.options import KvType
+from tidegate.engine.options import KvType, PoolingChoice
 
 
 def _number(text: str, *, ge: float, le: float | None = None) -> Meta:
@@ -147,7 +147,20 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repeatable: Annotated[
         bool, _text("same bits whatever shares the batch; slower, CPU only, kv_layout per sequence")
     ] = False
-    simulated_model: Annotated[Literal["successor", "hash"], _text("what the simulated engine computes")] = "successor"
+    embeddings: Annotated[
+        Literal["auto", "on", "off"], _text("whether texts are read for vectors; where model and memory allow if auto")
+    ] = "auto"
+    pooling: Annotated[PoolingChoice, _text("how hidden states become one vector; as the model says if auto")] = "auto"
+    embedding_tokens: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        _text("longest text that is read for a vector; the engine's choice if absent"),
+    ] = None
+    simulated_model: Annotated[
+        Literal["successor", "hash", "encoder"], _text("what the simulated engine computes; an encoder only reads")
+    ] = "successor"
+    simulated_labels: Annotated[
+        tuple[str, ...], _text("labels of the simulated engine's head, where it pools by rank")
+    ] = ()
     simulated_cost: Annotated[bool, _text("whether the simulated engine takes the declared time")] = False
 
 
