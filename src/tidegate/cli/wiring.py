@@ -111,6 +111,10 @@ def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
         speculative=engine.speculative,
         max_draft_tokens=engine.max_draft_tokens,
         repeatable=engine.repeatable,
+        embeddings=engine.embeddings,
+        pooling=engine.pooling,
+        embedding_tokens=engine.embedding_tokens,
+        simulated_labels=engine.simulated_labels,
         priority_step_s=_turn_rule(settings.admission).priority_step_s,
     )
 
