@@ -115,12 +115,12 @@ _Built = tuple[Backend, Chooser, Grammars, PoolingBackend | None]
 
 
 def _build_llama(options: EngineOptions, clock: Clock) -> _Built:
-    from tidegate.backends.llama_cpp.backend import LlamaCppBackend
+    from tidegate.backends.llama_cpp.open_model import open_model
     from tidegate.backends.llama_cpp.options import LlamaCppOptions
 
     if options.model_path is None:
         raise ValueError("model_path is required")
-    backend = LlamaCppBackend(
+    opened = open_model(
         LlamaCppOptions(
             model_path=options.model_path,
             max_model_len=options.max_model_len,
@@ -137,9 +137,15 @@ def _build_llama(options: EngineOptions, clock: Clock) -> _Built:
             kv_type_k=options.kv_type_k,
             kv_type_v=options.kv_type_v,
             repeatable=options.repeatable,
+            embeddings=options.embeddings,
+            pooling=options.pooling,
+            embedding_tokens=options.embedding_tokens,
         )
     )
-    return _with_sampler(backend, build_grammars(options, clock, backend.caps, backend.token_table), None)
+    backend = opened.backend
+    has_words = backend.caps.generates
+    grammars = build_grammars(options, clock, backend.caps, backend.token_table) if has_words else Grammars()
+    return _with_sampler(backend, grammars, opened.pooling)
 
 
 def _build_simulated(options: EngineOptions, clock: Clock) -> _Built:
