@@ -11,16 +11,21 @@ LOCKS = HERE.parents[1] / "requirements" / "peers"
 MODEL = "smollm2-135m"
 CONTEXT_TOKENS = 2048
 SLOTS = 4
+"""Of llama.cpp's server, unless `Start` says otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """What a peer's command is made of. `folder` is the peer's own; `gguf` is the model's file."""
+    """What a peer's command is made of. `folder` is the peer's own; `gguf` is the model's file.
+
+    `num_slots`: how many requests run at once, where the peer has a setting for it.
+    """
 
     folder: Path
     gguf: Path
     port: int
     num_threads: int
+    num_slots: int = SLOTS
 
     def program(self, name: str) -> str:
         """Returns the path of a program in the peer's environment."""
@@ -56,7 +61,7 @@ class Peer:
 
 
 def _llamacpp(start: Start) -> tuple[str, ...]:
-    sizes = (str(SLOTS), str(SLOTS * CONTEXT_TOKENS), str(start.num_threads))
+    sizes = (str(start.num_slots), str(start.num_slots * CONTEXT_TOKENS), str(start.num_threads))
     template = str(INSIDE / "tools.jinja")
     program = str(INSIDE / "llamacpp_server.py")
     return (start.program("python"), program, str(start.gguf), str(start.port), MODEL, template, *sizes)

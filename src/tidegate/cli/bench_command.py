@@ -96,7 +96,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--requests", type=click.IntRange(1, MAX_SESSIONS), default=100, show_default=True, help="(sessions) of a run"
 )
-@click.option("--runs", type=click.IntRange(1, 100), default=3, show_default=True, help="measured on each server")
+@click.option("--runs", type=click.IntRange(1, 100), help="on each server; default: 3, or 5 with --against")
 @click.option(
     "--warmup", type=click.IntRange(0, MAX_SESSIONS), help="requests that do not count; default: one a client"
 )
@@ -213,7 +213,7 @@ def _job(options: dict[str, Any]) -> Job:
             ),
             bounds=Bounds(
                 num_sessions=options["requests"],
-                num_runs=options["runs"],
+                num_runs=options["runs"] or (3 if options["against"] is None else 5),
                 num_warm=num_clients if warm is None else warm,
                 duration_s=options["duration"],
                 timeout_s=options["timeout"],

@@ -10,11 +10,14 @@ from tidegate.loadtest.distribution import spread_of
 from tidegate.loadtest.metric import METRICS, metric_of, read_metric
 from tidegate.loadtest.run_summary import Run
 
+MIN_PAIRS = 5
+"""Of so many pairs all agree by chance in one of 16 cases where the servers are alike; of three, in one of four."""
+
 
 class Ratio(msgspec.Struct, frozen=True, kw_only=True):
     """The first server's number over the second's: its median over pairs of runs, the lowest and the highest.
 
-    `verdict`: `better` or `worse` where every pair says so, else `unclear`; with one pair it is always `unclear`.
+    `verdict`: `better` or `worse` where at least `MIN_PAIRS` pairs all say so, else `unclear`.
     """
 
     metric: str
@@ -55,7 +58,7 @@ def _ratio(name: str, ratios: Sequence[float]) -> Ratio | None:
     if spread is None:
         return None
     verdict = "unclear"
-    if len(ratios) > 1 and (spread.low > 1 or spread.high < 1):
+    if len(ratios) >= MIN_PAIRS and (spread.low > 1 or spread.high < 1):
         verdict = "better" if (spread.low > 1) == metric_of(name).is_more_better else "worse"
     return Ratio(
         metric=name,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tidegate.loadtest.comparison import ratios_of
+from tidegate.loadtest.comparison import MIN_PAIRS, ratios_of
 from tidegate.loadtest.distribution import Spread, spread_of
 from tidegate.loadtest.metric import METRICS, metric_of, read_metric
 from tidegate.loadtest.run_summary import Run
@@ -29,12 +29,15 @@ class Requirement:
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
-    """`is_met`: None where nothing was measured, which counts as not met. `is_sure`: all runs say the same."""
+    """`is_met`: None where nothing was measured, which counts as not met. `is_sure`: all runs say the
+    same, and there are enough of them. `is_ratio`: `measured` is one.
+    """
 
     text: str
     measured: Spread | None
     is_met: bool | None
     is_sure: bool
+    is_ratio: bool
 
 
 def read_requirement(text: str) -> Requirement:
@@ -64,9 +67,15 @@ def judge(requirement: Requirement, first: Sequence[Run], second: Sequence[Run] 
         values = ratios_of(requirement.metric, first, second)
     spread = spread_of(values)
     if spread is None:
-        return Judged(text=requirement.text, measured=None, is_met=None, is_sure=False)
+        return Judged(text=requirement.text, measured=None, is_met=None, is_sure=False, is_ratio=second is not None)
     met = [_holds(requirement, value) for value in (spread.median, spread.low, spread.high)]
-    return Judged(text=requirement.text, measured=spread, is_met=met[0], is_sure=len(values) > 1 and len(set(met)) == 1)
+    return Judged(
+        text=requirement.text,
+        measured=spread,
+        is_met=met[0],
+        is_sure=len(values) >= MIN_PAIRS and len(set(met)) == 1,
+        is_ratio=second is not None,
+    )
 
 
 def _holds(requirement: Requirement, value: float) -> bool:

@@ -24,6 +24,7 @@ from tidegate.loadtest.reports.words import conclude, tell_requirement
 _ASSETS = resources.files("tidegate.loadtest.reports") / "assets"
 STYLE = _ASSETS.joinpath("bench.css").read_text("utf-8") + PLOT_STYLE
 SCRIPT = _ASSETS.joinpath("bench.js").read_text("utf-8")
+TALL = 400
 TILES = ("output_tokens_per_s", "requests_per_s", "ttft_p50", "itl_p99", "goodput_per_s")
 
 
@@ -85,7 +86,10 @@ def _say(text: str, kind: str) -> Markup:
 
 
 def _main(report: Report) -> list[Part]:
-    plots = [tag("figure", tag("h3", plot.title), plot.inline()) for plot in draw_plots(report)]
+    plots = [
+        tag("figure", tag("h3", plot.title), plot.inline(), class_="tall" if plot.height > TALL else None)
+        for plot in draw_plots(report)
+    ]
     return [
         _tiles(report.servers[0], report) if len(report.servers) == 1 else None,
         tag("h2", "At a glance"),

@@ -19,6 +19,16 @@ def spell_time(seconds: float) -> str:
     return f"{digits(seconds)} s"
 
 
+def spell_tick(value: float) -> str:
+    """Returns a round number as short as it is."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
+
+
+def spell_tick_time(seconds: float) -> str:
+    """Returns a round time as short as it is."""
+    return f"{seconds:g} s" if seconds >= 1 else f"{seconds * 1000:.4g} ms" if seconds else "0"
+
+
 def digits(value: float) -> str:
     """Returns a number with three significant digits, whole from 100 on."""
     if value == 0:

@@ -7,14 +7,14 @@ from importlib import resources
 from tidegate.loadtest.metric import TIMES, metric_of
 from tidegate.loadtest.report import Report, ServerReport
 from tidegate.loadtest.reports.markup import Markup, joined, tag
-from tidegate.loadtest.reports.numbers import digits, spell_time
+from tidegate.loadtest.reports.numbers import digits, spell_tick, spell_tick_time, spell_time
 from tidegate.loadtest.reports.rows import groups_of, spell_ratio
 from tidegate.loadtest.reports.scale import Scale, scale_from_zero, scale_of_times
 
 STYLE = (resources.files("tidegate.loadtest.reports") / "assets" / "plot.css").read_text("utf-8")
 WIDTH = 480
 HEIGHT = 280
-LEFT, RIGHT, TOP, BOTTOM = 62.0, 466.0, 34.0, 240.0
+LEFT, RIGHT, TOP, BOTTOM = 62.0, 446.0, 34.0, 240.0
 MARKED = (0.5, 0.9, 0.99)
 COMPARED = (
     "requests_per_s",
@@ -77,7 +77,7 @@ def draw_distribution(report: Report, measure: str, group: str) -> Plot:
         return Plot(name=name, title=title, says="", drawing=Markup(""))
     across = scale_of_times([at for _, _, points in curves for at, _ in points], LEFT, RIGHT)
     up = Scale(0.0, 1.0, BOTTOM, TOP)
-    parts = [_frame(across, up, spell_time, _percent)]
+    parts = [_frame(across, up, spell_tick_time, _percent)]
     told = []
     for number, server, points in curves:
         line = [(across.place(at), up.place(share)) for at, share in points]
@@ -102,7 +102,7 @@ def draw_course(report: Report, member: str) -> Plot:
         return Plot(name=member, title=title, says="", drawing=Markup(""))
     across = scale_from_zero([run.duration_s for _, run in runs], LEFT, RIGHT)
     up = scale_from_zero([getattr(moment, member) for _, run in runs for moment in run.timeline], BOTTOM, TOP)
-    parts = [_frame(across, up, spell_time, digits)]
+    parts = [_frame(across, up, spell_tick_time, spell_tick)]
     for number, run in runs:
         line = [(across.place(moment.at_s), up.place(getattr(moment, member))) for moment in run.timeline]
         parts.append(_line(line, f"series-{number} thin"))
@@ -124,7 +124,7 @@ def draw_ratios(report: Report) -> Plot:
     bottom = TOP + ROW_HEIGHT * len(ratios)
     parts = [tag("line", x1=across.place(1), x2=across.place(1), y1=TOP - 6, y2=bottom, class_="axis")]
     parts += [_tick_below(across.place(tick), bottom, f"{digits(tick)} x") for tick in _ratio_ticks(most)]
-    parts.append(tag("text", "▲ better  ▼ worse  · the runs do not agree", x=190, y=16, class_="label"))
+    parts.append(tag("text", "▲ better  ▼ worse  · unclear", x=190, y=16, class_="label"))
     for row, ratio in enumerate(ratios):
         y = TOP + ROW_HEIGHT * (row + 0.5)
         group = ratio.metric.rpartition(".")[0]

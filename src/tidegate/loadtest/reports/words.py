@@ -2,7 +2,7 @@
 
 from tidegate.loadtest.metric import metric_of
 from tidegate.loadtest.report import Report
-from tidegate.loadtest.reports.numbers import spell
+from tidegate.loadtest.reports.numbers import digits, spell
 from tidegate.loadtest.requirement import Judged, read_requirement
 
 
@@ -12,9 +12,12 @@ def tell_requirement(judged: Judged) -> str:
         return f"NOT MET: {judged.text}: nothing was measured"
     metric = metric_of(read_requirement(judged.text).metric)
     measured = judged.measured
-    sure = "" if judged.is_sure else "; the runs do not agree" if measured.low != measured.high else ""
-    unit = metric.unit
-    values = f"{spell(measured.median, unit)} ({spell(measured.low, unit)} to {spell(measured.high, unit)})"
+    sure = "" if judged.is_sure else "; not sure: too few runs, or they do not agree"
+    median, low, high = (
+        f"{digits(value)} x" if judged.is_ratio else spell(value, metric.unit)
+        for value in (measured.median, measured.low, measured.high)
+    )
+    values = f"{median} ({low} to {high})"
     return f"{'met' if judged.is_met else 'NOT MET'}: {judged.text}: {values}{sure}"
 
 
