@@ -1,7 +1,7 @@
 """What `tidegate bench` itself costs for a piece of text, and how many streams it can follow.
 
-A bare ASGI server (`bare_stream.py`) sends prebuilt chunks as fast as it is told; measured is the CPU time of the client,
-which reads, times and decodes each. With --httpx the same through httpx, to compare.
+A bare ASGI server (`bare_stream.py`) sends prebuilt chunks as fast as it is told; measured is the CPU time of the
+client, which reads, times and decodes each. With --httpx the same through httpx, to compare.
 
 python bench/load_client.py [--streams 64] [--tokens 400] [--step-ms 5] [--rounds 3] [--httpx]
 """
@@ -23,14 +23,14 @@ REQUEST = b"POST / HTTP/1.1\r\nHost: bench\r\nContent-Length: 2\r\n\r\n{}"
 
 async def read_ours(port: int, num_streams: int) -> int:
     """Returns how many pieces came."""
-    client = HttpClient(("http", "127.0.0.1", port), SystemClock())
+    async with HttpClient(("http", "127.0.0.1", port), SystemClock()) as client:
 
-    async def one() -> int:
-        reader = AnswerReader()
-        await client.exchange(REQUEST, reader.feed, 600.0)
-        return len(reader.token_at)
+        async def one() -> int:
+            reader = AnswerReader()
+            await client.exchange(REQUEST, reader.feed, 600.0)
+            return len(reader.token_at)
 
-    return sum(await asyncio.gather(*(one() for _ in range(num_streams))))
+        return sum(await asyncio.gather(*(one() for _ in range(num_streams))))
 
 
 async def read_with_httpx(port: int, num_streams: int) -> int:

@@ -4,8 +4,9 @@
     python bench/peers/compare.py llamacpp --only one,eight --runs 3        some of them
     python bench/peers/compare.py --table results/llamacpp                  the table of reports that are there
 
-Both servers run all the time; only one is asked at a time. Writes a JSON and an HTML report for each scenario, and prints
-a table in Markdown. On a machine that does other things too, give it the right of way (`nice -n -5`).
+Both servers run all the time; only one is asked at a time. Writes a JSON and an HTML report for each scenario, and
+prints a table in Markdown. On a machine that does other things too, `--right-of-way` puts both servers and the client
+before the rest: Linux shares processors between sessions first (autogroups), so that `nice` alone does nothing here.
 """
 
 import argparse
@@ -13,15 +14,18 @@ import contextlib
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import psutil
 from catalog import CONTEXT_TOKENS, Start, peer_named
 from environment import alone, installed_version, make_environment, say
 
@@ -90,6 +94,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--build", type=Path, default=BUILD, metavar="DIR", help="where peers live")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of the forward pass, on both sides")
     parser.add_argument("--slots", type=int, default=32, help="requests that run at once, on both sides")
+    parser.add_argument("--right-of-way", type=int, metavar="NICE", help="of the sessions, -20 to 19 (Linux, as root)")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help=f"of {', '.join(scenario.name for scenario in SCENARIOS)}")
@@ -103,6 +108,7 @@ def read_arguments() -> argparse.Namespace:
 
 def main() -> int:
     arguments = read_arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
     folder: Path = arguments.table or arguments.out / arguments.peer
     if arguments.table is None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -129,8 +135,10 @@ def measure(arguments: argparse.Namespace, out: Path) -> None:
         )
         make_environment(peer, start)
         version = installed_version(peer, start)
-        stack.enter_context(serving(peer, start, threading.Event()))
+        theirs = stack.enter_context(serving(peer, start, threading.Event()))
         ours = stack.enter_context(server_process.serving(str(gguf), *flags))
+        if arguments.right_of_way is not None:
+            give_way((os.getpid(), theirs.pid, ours.process.pid), arguments.right_of_way)
         about = {"peer": f"{peer.package} {version}", "threads": arguments.threads, "slots": arguments.slots}
         about |= {"machine": f"{platform.machine()}, {os.cpu_count()} processors", "python": platform.python_version()}
         (out / "about.json").write_text(json.dumps(about, indent=1), "utf-8")
@@ -138,6 +146,14 @@ def measure(arguments: argparse.Namespace, out: Path) -> None:
             if scenario.name in wanted:
                 say(f"{scenario.name}: {scenario.what}; load average {os.getloadavg()[0]:.1f}")
                 bench(scenario, ours.port, start.port, arguments, out)
+
+
+def give_way(roots: Sequence[int], nice: int) -> None:
+    """Sets the share of processors of the sessions of these processes and of all that they started."""
+    for root in roots:
+        process = psutil.Process(root)
+        for each in (process, *process.children(recursive=True)):
+            Path(f"/proc/{each.pid}/autogroup").write_text(str(nice), "ascii")
 
 
 def bench(scenario: Scenario, our_port: int, their_port: int, arguments: argparse.Namespace, out: Path) -> None:

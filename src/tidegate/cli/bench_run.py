@@ -91,7 +91,15 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 
 async def _measure(job: Job) -> Measured:
     measuring = Measuring(job.targets, job.orders, SystemClock())
-    await measuring.prepare()
+    try:
+        await measuring.prepare()
+        await _measure_all(job, measuring)
+    finally:
+        await measuring.close()
+    return measuring.measured
+
+
+async def _measure_all(job: Job, measuring: Measuring) -> None:
     loop = asyncio.get_running_loop()
 
     def interrupt() -> None:
@@ -104,7 +112,6 @@ async def _measure(job: Job) -> Measured:
         loop.add_signal_handler(signal.SIGTERM, measuring.stop, "it was told to end")
     with BenchProgress(num_runs=job.orders.bounds.num_runs) as progress:
         await measuring.measure(progress.begin_run, progress.take)
-    return measuring.measured
 
 
 def _machine() -> Machine:

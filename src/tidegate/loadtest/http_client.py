@@ -139,7 +139,7 @@ class _Connection(asyncio.Protocol):
 
 
 class HttpClient:
-    """Connections to one origin. `close` when done."""
+    """Connections to one origin. Used as a context manager, or closed with `close`."""
 
     def __init__(self, origin: tuple[str, str, int], clock: Clock, *, connect_timeout_s: float = 10.0) -> None:
         self._scheme, self._host, self._port = origin
@@ -190,8 +190,15 @@ class HttpClient:
             self._idle.append(connection)
         return exchange.response
 
-    def close(self) -> None:
-        """Drops all connections that nobody uses."""
+    async def __aenter__(self) -> "HttpClient":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Drops all connections that nobody uses. An event loop that ended before they are gone would wait for them."""
         for connection in self._idle:
             connection.close()
         self._idle.clear()
+        await asyncio.sleep(0)

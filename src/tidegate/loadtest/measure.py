@@ -76,8 +76,11 @@ class Measuring:
                 await self._run_all(run_number, begin_run, tell)
         finally:
             deadline.cancel()
-            for client in self._clients:
-                client.close()
+
+    async def close(self) -> None:
+        """Drops all connections. Must be called, whatever came of the rest."""
+        for client in self._clients:
+            await client.close()
 
     async def _run_all(self, run_number: int, begin_run: BeginRun, tell: Callable[[Sample], None]) -> None:
         sessions = self.measured.orders.sessions_of(run_number)

@@ -2,21 +2,29 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 from tidegate.clock import Clock
-from tidegate.loadtest.ask import Asker
 from tidegate.loadtest.orders import Budget, Load
 from tidegate.loadtest.sample import Ending, Sample
 from tidegate.loadtest.schema_check import check_schema
-from tidegate.loadtest.session import Message, Session, next_messages
+from tidegate.loadtest.session import Message, Session, Turn, next_messages
 
 Tell = Callable[[Sample], None]
+
+
+class Asks(Protocol):
+    """Asks a server one thing, and fills in the sample as the answer comes (`ask.py`)."""
+
+    async def ask(self, turn: Turn, messages: list[Message], sample: Sample) -> str:
+        """Returns the answer's text; whatever went wrong stands in the sample."""
+        ...
 
 
 class LoadRunner:
     """One run. `samples` fills as requests are sent; those that run when it is stopped stay unfinished."""
 
-    def __init__(self, asker: Asker, clock: Clock, budget: Budget, tell: Tell) -> None:
+    def __init__(self, asker: Asks, clock: Clock, budget: Budget, tell: Tell) -> None:
         self.samples: list[Sample] = []
         self._asker = asker
         self._clock = clock
