@@ -78,7 +78,8 @@ def _calibrate(backend: Backend, options: EngineOptions) -> int | None:
     from tidegate.backends.llama_cpp.backend import LlamaCppBackend
     from tidegate.engine_process.calibrated import find_calibration
 
-    assert isinstance(backend, LlamaCppBackend)
+    if not isinstance(backend, LlamaCppBackend):
+        return None  # a model that only reads
     return find_calibration(backend, options).prefill_chunk_tokens
 
 

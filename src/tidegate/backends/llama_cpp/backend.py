@@ -61,12 +61,11 @@ class LlamaCppBackend:
     @property
     def has_free_threads(self) -> bool:
         """Whether the number of threads is ours to choose, and matters."""
-        return self._governor is not None
+        return self._pass.has_free_threads
 
     def set_threads(self, num_threads: int) -> None:
         """Uses at most so many threads from the next pass on; fewer while others take cores away."""
-        self._governor = ThreadGovernor(num_threads)
-        self._api.llama_set_n_threads(self._context, num_threads, num_threads)
+        self._pass.set_threads(num_threads)
 
     def token_table(self) -> TokenTable:
         """Returns the bytes of all tokens, as grammars need them. Takes a while: a call for each token."""
