@@ -33,7 +33,9 @@ def _driver(
         max_step_tokens=max_step_tokens,
         can_share=can_share,
     )
-    return CoreDriver(SimulatedBackend(SimulatedModel.HISTORY, shape), PlainChooser(plays), limits=limits)
+    return CoreDriver(
+        SimulatedBackend(SimulatedModel.HISTORY, shape), PlainChooser(plays), limits=limits, has_prefix_cache=False
+    )
 
 
 def _alone(request: InferenceRequest) -> list[list[int]]:

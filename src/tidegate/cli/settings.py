@@ -143,6 +143,9 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repeatable: Annotated[
         bool, _text("same bits whatever shares the batch; slower, CPU only, kv_layout per sequence")
     ] = False
+    prefix_cache: Annotated[
+        bool, _text("keep what prompts have computed for others that begin alike, within a key and cache_salt")
+    ] = True
     simulated_model: Annotated[Literal["successor", "hash"], _text("what the simulated engine computes")] = "successor"
     simulated_cost: Annotated[bool, _text("whether the simulated engine takes the declared time")] = False
 

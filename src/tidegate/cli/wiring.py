@@ -108,6 +108,7 @@ def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
         speculative=engine.speculative,
         max_draft_tokens=engine.max_draft_tokens,
         repeatable=engine.repeatable,
+        prefix_cache=engine.prefix_cache,
     )
 
 

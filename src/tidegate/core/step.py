@@ -33,9 +33,11 @@ class EngineCore:
         *,
         grammars: GrammarDesk | None = None,
         draft_filter: DraftFilter | None = None,
+        has_prefix_cache: bool = True,
     ) -> None:
         """`grammars`: where requests' grammars are ordered; None when this engine enforces none. `draft_filter` says
-        which guesses are worth their work; None: all.
+        which guesses are worth their work; None: all. `has_prefix_cache`: whether what ended is kept for those that
+        begin alike, where the backend can.
 
         Raises ValueError when a step of the backend cannot hold one token of each sequence.
         """
@@ -48,6 +50,7 @@ class EngineCore:
             chooser,
             limits if limits is not None else StepLimits(),
             draft_filter if draft_filter is not None else AnyDraft(),
+            has_prefix_cache=has_prefix_cache,
         )
         self._next_key = 0
         self._num_arrivals = 0
@@ -68,6 +71,7 @@ class EngineCore:
             weights_digest=caps.weights_digest,
             build=caps.build,
             grammar_backend=self._grammars.identity if self._grammars is not None else None,
+            has_prefix_cache=self._scheduler.has_prefix_cache,
         )
 
     @property
@@ -131,7 +135,7 @@ class EngineCore:
             num_prefill_tokens=self._scheduler.num_prefill_tokens,
             num_decode_tokens=self._scheduler.num_decode_tokens,
             num_prompt_tokens=roster.num_prompt_tokens,
-            num_cached_tokens=0,
+            num_cached_tokens=roster.num_cached_tokens,
             num_step_tokens=self._num_step_tokens,
             num_output_tokens=self._scheduler.num_output_tokens,
             num_constrained=roster.num_constrained,

@@ -31,7 +31,7 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     `simulated_model` names a rule of the simulated backend; `has_costs` gives its steps a declared duration. The
     rest concerns backends that sample: who enforces grammars (`none` for nobody), how many compile at once, how many
     are kept and in how many bytes, whether tokens are guessed ahead of the model, and how many for one sequence and
-    step.
+    step, and whether computed beginnings are kept for other requests.
     """
 
     backend: BackendName
@@ -59,6 +59,7 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     speculative: Literal["off", "prompt_lookup"] = "off"
     max_draft_tokens: Annotated[int, msgspec.Meta(ge=1, le=64)] = 5
     repeatable: bool = False
+    prefix_cache: bool = True
 
 
 class OptionsError(Exception):

@@ -49,7 +49,15 @@ def build_engine(options: EngineOptions, clock: Clock) -> BuiltEngine:
     Only a grammar backend that cannot be used keeps no engine from starting.
     """
     backend, chooser, grammars = _BUILDERS[options.backend](options, clock)
-    core = EngineCore(backend, chooser, _limits(options), grammars=grammars.pool, draft_filter=grammars.rows)
+    core = EngineCore(
+        backend,
+        chooser,
+        _limits(options),
+        grammars=grammars.pool,
+        draft_filter=grammars.rows,
+        # What a scripted engine finds in a cache is its script's to say.
+        has_prefix_cache=options.prefix_cache and options.backend != "scripted",
+    )
     return BuiltEngine(core, backend, grammars)
 
 
@@ -108,6 +116,7 @@ def _build_llama(options: EngineOptions, clock: Clock) -> _Built:
             kv_type_k=options.kv_type_k,
             kv_type_v=options.kv_type_v,
             repeatable=options.repeatable,
+            prefix_cache=options.prefix_cache,
         )
     )
     return _with_sampler(backend, build_grammars(options, clock, backend.caps, backend.token_table))
@@ -123,6 +132,7 @@ def _build_simulated(options: EngineOptions, clock: Clock) -> _Built:
         max_step_tokens=options.max_step_tokens,
         num_blocks=_num_blocks(options, max_model_len),
         block_tokens=options.block_tokens,
+        num_seq_ids=2 * options.max_sequences,
     )
     elapse = time.sleep if options.has_costs else None
     backend = SimulatedBackend(SimulatedModel(options.simulated_model), shape, elapse=elapse)

@@ -13,7 +13,7 @@ from tidegate.core.grammar_desk import GrammarDesk
 from tidegate.core.plan import StepPlan
 from tidegate.core.speculative.draft_filter import DraftFilter
 from tidegate.core.step import EngineCore
-from tidegate.engine.messages import AbortRequest, AddRequest, HoldRequest
+from tidegate.engine.messages import AbortRequest, AddRequest, FlushCache, HoldRequest
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.output import TokenDelta, TokenLogprob
 from tidegate.inference.request import InferenceRequest
@@ -69,9 +69,17 @@ class CoreDriver:
         clock: ManualClock | None = None,
         grammars: GrammarDesk | None = None,
         draft_filter: DraftFilter | None = None,
+        has_prefix_cache: bool = True,
     ) -> None:
         self.backend = RecordingBackend(backend)
-        self.core = EngineCore(self.backend, chooser, limits, grammars=grammars, draft_filter=draft_filter)
+        self.core = EngineCore(
+            self.backend,
+            chooser,
+            limits,
+            grammars=grammars,
+            draft_filter=draft_filter,
+            has_prefix_cache=has_prefix_cache,
+        )
         self.clock = clock if clock is not None else ManualClock()
         self.records: dict[tuple[str, int], ChoiceRecord] = {}
 
@@ -86,6 +94,11 @@ class CoreDriver:
 
     def hold(self, request_id: str, *, held: bool) -> None:
         self.core.apply(HoldRequest(request_id, held), self.clock.now())
+
+    def flush(self) -> None:
+        """Drops what is only cached, and carries that out."""
+        self.core.apply(FlushCache(0), self.clock.now())
+        self.run()
 
     def step(self) -> list[TokenDelta]:
         """One step at the present instant."""

@@ -23,6 +23,7 @@ class RequestFields(TypedDict, total=False):
     priority: int
     script: Script | None
     grammar: GrammarRule | None
+    cache_salt: bytes
 
 
 def pack_tokens(token_ids: Sequence[int]) -> bytes:
