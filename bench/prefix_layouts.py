@@ -74,7 +74,9 @@ def main() -> None:
     plain = meter.decode((1,))
     share = meter.decode((1,), (KvShare(0, NUM_READ, 256),), (KvDrop(NUM_READ),))
     cut = meter.decode((1,), (KvTruncate(0, PREFIX - 1),))
-    print(f"  decoding one: {plain:.1f} ms; beside a share: {share - plain:+.1f} ms; beside a cut: {cut - plain:+.1f} ms")
+    print(
+        f"  decoding one: {plain:.1f} ms; beside a share: {share - plain:+.1f} ms; beside a cut: {cut - plain:+.1f} ms"
+    )
     print(f"  a share costs as much as reading {(share - plain) / read_ms * PREFIX:.1f} tokens")
     backend.close()
 

@@ -33,6 +33,8 @@ class BackendCaps:
     """Sequence ids that exist. `max_sequences` of them may be in one step, all may hold tokens. None: as many."""
     has_ordered_ids: bool = False
     """Whether a step is faster when the sequence ids in it are consecutive. Sharing then copies."""
+    generates: bool = True
+    """Whether tokens can be generated at all; where not, `execute` is never called."""
 
 
 @dataclass(slots=True)

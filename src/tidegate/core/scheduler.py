@@ -43,15 +43,7 @@ from tidegate.inference.request import InferenceRequest
 class Scheduler:
     """Owns the live sequences, their memory, and the outputs that wait to be taken."""
 
-    def __init__(
-        self,
-        caps: BackendCaps,
-        chooser: Chooser,
-        limits: StepLimits,
-        draft_filter: DraftFilter,
-        *,
-        has_prefix_cache: bool,
-    ) -> None:
+    def __init__(self, caps: BackendCaps, chooser: Chooser, limits: StepLimits, draft_filter: DraftFilter) -> None:
         if caps.max_step_tokens < caps.max_sequences:
             raise ValueError(
                 f"max_step_tokens is {caps.max_step_tokens}, less than max_sequences ({caps.max_sequences}): "
@@ -64,7 +56,7 @@ class Scheduler:
         self._max_len = min(caps.max_model_len, caps.num_blocks * caps.block_tokens)
         self._stop_check = StopCheck(frozenset(caps.eos_token_ids), self._max_len)
         # Keeping and taking up again needs both; a cache that can only be shared whole, or cut, is not used.
-        self.has_prefix_cache = has_prefix_cache and caps.can_share and caps.can_truncate
+        self.has_prefix_cache = limits.has_prefix_cache and caps.can_share and caps.can_truncate
         self._kv = KvManager(_kv_shape(caps, has_cache=self.has_prefix_cache))
         self.drafter: Drafter | None = None
         if limits.max_draft_tokens and caps.can_truncate:
