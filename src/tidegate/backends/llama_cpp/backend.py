@@ -14,6 +14,7 @@ from tidegate.backends.llama_cpp.options import LlamaCppOptions
 from tidegate.backends.llama_cpp.repeatable import check_repeatable
 from tidegate.backends.llama_cpp.start_error import StartError
 from tidegate.backends.llama_cpp.timed_pass import DECODE_FAULTS, TimedPass
+from tidegate.backends.llama_cpp.thread_governor import ThreadGovernor
 from tidegate.backends.llama_cpp.tokens import read_token_table
 from tidegate.backends.llama_cpp.weights import digest_weights, weight_files
 from tidegate.core.backend import BackendCaps, BackendError, Float32Array, StepLogits
@@ -144,4 +145,6 @@ class LlamaCppBackend:
             weights_digest=digest,
             build=self._library.build,
             max_pass_rows=plan.max_step_outputs,
+            num_seq_ids=plan.num_seq_ids,
+            has_ordered_ids=plan.layout == "per_sequence",
         )
