@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from tidegate.engine.options import KvType
+from tidegate.engine.options import KvType, PoolingChoice
 
 
 def _number(text: str, *, ge: float, le: float | None = None) -> Meta:
@@ -143,7 +143,19 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repeatable: Annotated[
         bool, _text("same bits whatever shares the batch; slower, CPU only, kv_layout per sequence")
     ] = False
-    simulated_model: Annotated[Literal["successor", "hash"], _text("what the simulated engine computes")] = "successor"
+    embeddings: Annotated[
+        Literal["auto", "on", "off"], _text("read prompts for vectors; auto: where it fits, memory is taken when used")
+    ] = "auto"
+    pooling: Annotated[
+        PoolingChoice, _text("how a prompt becomes one vector; auto: as the model file says, or the mean")
+    ] = "auto"
+    embedding_tokens: Annotated[
+        Annotated[int, Meta(ge=1)] | None, _text("longest such prompt beside a model that generates; 2048 if absent")
+    ] = None
+    simulated_model: Annotated[
+        Literal["successor", "hash", "encoder"], _text("what the simulated engine computes; encoder only reads")
+    ] = "successor"
+    simulated_labels: Annotated[tuple[str, ...], _text("labels of the simulated engine where pooling is rank")] = ()
     simulated_cost: Annotated[bool, _text("whether the simulated engine takes the declared time")] = False
 
 

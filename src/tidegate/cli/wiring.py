@@ -108,6 +108,10 @@ def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
         speculative=engine.speculative,
         max_draft_tokens=engine.max_draft_tokens,
         repeatable=engine.repeatable,
+        embeddings=engine.embeddings,
+        pooling=engine.pooling,
+        embedding_tokens=engine.embedding_tokens,
+        simulated_labels=engine.simulated_labels,
     )
 
 
