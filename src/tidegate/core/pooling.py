@@ -16,6 +16,7 @@ from tidegate.inference.finish import EngineFinish
 from tidegate.inference.output import TokenDelta
 from tidegate.inference.pooling import PoolingInfo
 from tidegate.inference.request import InferenceRequest
+from tidegate.inference.turn_rule import BY_PRIORITY, TurnRule
 
 NOT_SERVED = "this engine does not pool prompts"
 
@@ -34,9 +35,10 @@ class PoolingCounts:
 class PoolingDesk:
     """Owns the prompts that are only read, and their outputs until they are taken."""
 
-    def __init__(self, backend: PoolingBackend, share_tokens: int) -> None:
+    def __init__(self, backend: PoolingBackend, share_tokens: int, turns: TurnRule = BY_PRIORITY) -> None:
         """`share_tokens` bounds a batch while sequences live."""
         self._backend = backend
+        self._turns = turns
         self._caps = caps = backend.caps
         self._batches = PoolingBatches(BatchLimits(caps.max_batch_tokens, caps.max_batch_inputs, share_tokens))
         self._outputs: list[TokenDelta] = []
@@ -71,7 +73,8 @@ class PoolingDesk:
         assert request.pooling is not None
         script = request.script
         delay_s = script.queue_delay_s + script.prefill_delay_s if script is not None else 0.0
-        self._batches.enter(PooledInput(self._next_key, request, request.pooling, now, now + delay_s))
+        place = self._turns.place(now, request.priority)
+        self._batches.enter(PooledInput(self._next_key, request, request.pooling, now, now + delay_s, place))
         self._next_key += 1
 
     def abort(self, request_id: str, choice: int | None) -> None:

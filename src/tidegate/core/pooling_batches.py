@@ -1,7 +1,7 @@
 """Which prompts are pooled next, and when a batch of them may stand between two steps of the streams.
 
 Decides:
-1. Order: lower priority value first, then arrival. Nothing passes a prompt that does not fit into the batch any more.
+1. Order: by place in line (`TurnRule`), then arrival. Nothing passes a prompt that does not fit into the batch.
 2. Size: alone, as many prompts as a batch of the backend holds. While sequences live, one share of tokens, or a single
    prompt where that is longer: no prompt can be cut.
 3. Turns: each step of the streams earns a share, and a batch spends its tokens. While streams are due, a batch needs
@@ -42,18 +42,19 @@ class BatchLimits:
 
 @dataclass(eq=False, slots=True)
 class PooledInput:
-    """One prompt that waits. `key` is never used twice; it is left alone until `not_before`."""
+    """One prompt that waits, at `place` in line. `key` is never used twice; it is left alone until `not_before`."""
 
     key: int
     request: InferenceRequest
     task: PoolingTask
     arrived_at: float
     not_before: float
+    place: float
     is_held: bool = False
     order: Order = field(init=False)
 
     def __post_init__(self) -> None:
-        self.order = (self.request.priority, self.key, 0)
+        self.order = (self.place, self.key, 0)
 
 
 class PoolingBatches:

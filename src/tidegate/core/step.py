@@ -23,6 +23,7 @@ from tidegate.inference.finish import EngineFinish
 from tidegate.inference.model_info import ModelInfo
 from tidegate.inference.output import TokenDelta
 from tidegate.inference.request import InferenceRequest
+from tidegate.inference.turn_rule import BY_PRIORITY, TurnRule
 
 
 class EngineCore:
@@ -37,9 +38,11 @@ class EngineCore:
         grammars: GrammarDesk | None = None,
         draft_filter: DraftFilter | None = None,
         pooling: PoolingBackend | None = None,
+        turns: TurnRule = BY_PRIORITY,
     ) -> None:
         """`grammars`: where requests' grammars are ordered; None when this engine enforces none. `draft_filter` says
-        which guesses are worth their work; None: all. `pooling` reads prompts of requests without generation.
+        which guesses are worth their work; None: all. `pooling` reads prompts of requests without generation. `turns`
+        says how priorities count.
 
         Raises ValueError when a step of the backend cannot hold one token of each sequence.
         """
@@ -47,11 +50,12 @@ class EngineCore:
         self._chooser = chooser
         self._grammars = grammars
         self._caps = backend.caps
-        limits = limits if limits is not None else StepLimits()
+        self._limits = limits = limits if limits is not None else StepLimits()
         self._scheduler = Scheduler(
             self._caps, chooser, limits, draft_filter if draft_filter is not None else AnyDraft()
         )
-        self._pooling = PoolingDesk(pooling, limits.max_prefill_tokens) if pooling is not None else None
+        self._turns = turns
+        self._pooling = PoolingDesk(pooling, limits.max_prefill_tokens, turns) if pooling is not None else None
         self._next_key = 0
         self._num_arrivals = 0
         self._num_steps = 0
@@ -73,6 +77,7 @@ class EngineCore:
             grammar_backend=self._grammars.identity if self._grammars is not None else None,
             generates=caps.generates,
             pooling=self._pooling.info if self._pooling is not None else None,
+            prefill_chunk_tokens=self._limits.max_prefill_tokens,
         )
 
     @property
@@ -215,7 +220,9 @@ class EngineCore:
         if self._grammars is not None and request.grammar is not None:
             order = self._grammars.order(request.grammar.spec)
         arrival, first_key = self._num_arrivals, self._next_key
-        live = LiveRequest(request, arrival=arrival, arrived_at=now, first_key=first_key, grammar=order)
+        live = LiveRequest(
+            request, arrival=arrival, arrived_at=now, first_key=first_key, grammar=order, turns=self._turns
+        )
         self._scheduler.add(live)
         self._num_arrivals += 1
         self._next_key += request.num_choices

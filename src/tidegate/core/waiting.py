@@ -1,6 +1,7 @@
 """The queue of those that wait for their turn: sequences that want memory, prompts that are only read.
 
-Decides their order: lower priority value first, then arrival, then choice; one whose time has not come does not
+
+Decides their order: by place in line (`TurnRule`), then arrival, then choice; one whose time has not come does not
 count. Does not know memory, and holds nobody whose reader is behind.
 
 Adding and removing cost O(log n) amortised: a removed entry stays in its heap, void, until it comes up or until void

@@ -58,6 +58,20 @@ class LlamaCppBackend:
     def caps(self) -> BackendCaps:
         return self._caps
 
+    @property
+    def has_free_threads(self) -> bool:
+        """Whether the number of threads is ours to choose, and matters."""
+        return self._pass.has_free_threads
+
+    @property
+    def max_threads(self) -> int | None:
+        """The most threads of a pass, where they are ours to choose."""
+        return self._pass.max_threads
+
+    def set_threads(self, num_threads: int) -> None:
+        """Uses at most so many threads from the next pass on; fewer while others take cores away."""
+        self._pass.set_threads(num_threads)
+
     def token_table(self) -> TokenTable:
         """Returns the bytes of all tokens, as grammars need them. Takes a while: a call for each token."""
         return read_token_table(self._api, self._model.vocabulary)
