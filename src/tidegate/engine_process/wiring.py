@@ -79,7 +79,7 @@ def _calibrate(backend: Backend, options: EngineOptions) -> int | None:
     from tidegate.engine_process.calibrated import find_calibration
 
     if not isinstance(backend, LlamaCppBackend):
-        return None  # a model that only reads
+        return None  # a model that only reads has no steps
     return find_calibration(backend, options).prefill_chunk_tokens
 
 

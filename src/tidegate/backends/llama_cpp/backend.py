@@ -64,6 +64,11 @@ class LlamaCppBackend:
         """Whether the number of threads is ours to choose, and matters."""
         return self._pass.has_free_threads
 
+    @property
+    def max_threads(self) -> int | None:
+        """The most threads of a pass, where they are ours to choose."""
+        return self._pass.max_threads
+
     def set_threads(self, num_threads: int) -> None:
         """Uses at most so many threads from the next pass on; fewer while others take cores away."""
         self._pass.set_threads(num_threads)
