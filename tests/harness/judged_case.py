@@ -26,7 +26,6 @@ from tidegate.conformance.wire.target import Target
 Mutants = Mapping[str, Sequence[Mutant]]
 """Id of a case to the mutants that it must catch."""
 
-NOT_SERVED = frozenset({Capability.EMBEDDINGS})
 SCRIPTED_ONLY = frozenset({Capability.SCRIPT})
 
 
@@ -83,7 +82,7 @@ class RightServers:
         settings: dict[str, object] = {"auth__admin_token_file": _write_admin_token(state_dir)} if key else {}
         settings |= {"server__heartbeat_s": HEARTBEAT_S} if base == "restless" else {}
         server = self._stack.enter_context(ServerProcess(engine, server__state_dir=state_dir, **settings))
-        absent = NOT_SERVED | (frozenset() if engine == "scripted" else SCRIPTED_ONLY)
+        absent = frozenset() if engine == "scripted" else SCRIPTED_ONLY
         absent |= frozenset() if key else frozenset({Capability.AUTH})
         probed = Probed(engine, frozenset(Capability) - absent, {}, engine == "scripted", True)
         target = Target(
