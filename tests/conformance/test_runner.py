@@ -12,14 +12,14 @@ import pytest
 
 from harness.exchanges import http
 from harness.hostile_server import HostileServer, Plays, says
-from tidegate.conformance.ask import Ask, Derived, Manner, Until
+from tidegate.conformance.ask import Ask, Derived, Leaving, Manner, Until
 from tidegate.conformance.case import Case, Severity, Turn, expect, expect_over
 from tidegate.conformance.checks.status import has_status
 from tidegate.conformance.probing.probed import Probed
 from tidegate.conformance.running.run_report import RunReport
 from tidegate.conformance.running.runner import RunBounds, Runner
 from tidegate.conformance.verdict import CannotTell, Fault, Outcome
-from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.exchange import Ending, Exchange
 from tidegate.conformance.wire.json_text import at
 from tidegate.conformance.wire.target import Target
 
@@ -91,6 +91,59 @@ def test_waves_come_one_after_the_other_and_later_ones_know_of_earlier_ones() ->
     assert evidence["late"][0].request_json == {"after": numbers["early"][0]}
     assert [one.copy for one in evidence["early"]] == [0, 1, 2]
     assert evidence["late"][0].sent_at_s > evidence["early"][0].sent_at_s >= 0
+
+
+def silent_at_kept() -> Plays:
+    """Never answers below `/kept`, until its client goes away; counts elsewhere."""
+    count = counting()
+
+    def play(client: socket.socket, head: bytes) -> None:
+        if b"/kept " in head:
+            client.recv(1)
+        else:
+            count(client, head)
+
+    return play
+
+
+def test_a_lasting_ask_leaves_when_the_others_of_its_waves_are_answered() -> None:
+    kept = Manner(leaving=Leaving.AFTER_OTHERS, leave_after_s=20)
+    asks = (
+        Ask(name="kept", path="/kept", manner=kept, last_wave=1),
+        Ask(name="first"),
+        Ask(name="second", wave=1),
+        Ask(name="brief", path="/kept", wave=1, manner=kept, copies=2),
+        Ask(name="third", wave=2),
+    )
+    expects = (expect(has_status, "third", allowed=(200,)),)
+    with HostileServer(silent_at_kept()) as server:
+        (evidence,) = run(server, case("lasting", *asks, expects=expects)).results[0].runs
+    assert evidence.keys() == {ask.name for ask in asks}
+    assert [number_of(evidence[name][0]) for name in ("first", "second", "third")] == [1, 2, 3]
+    third = evidence["third"][0]
+    for left in (*evidence["kept"], *evidence["brief"]):
+        assert left.ending is Ending.LEFT
+        assert left.sent_at_s + left.duration_s <= third.sent_at_s
+    assert evidence["kept"][0].sent_at_s < evidence["second"][0].sent_at_s
+
+
+def test_a_lasting_ask_leaves_at_its_own_time_at_the_latest() -> None:
+    kept = Ask(name="kept", path="/kept", manner=Manner(leaving=Leaving.AFTER_OTHERS, leave_after_s=0.02), last_wave=9)
+    slow = Ask(name="slow", until=Until(is_at_least, within_s=20, every_s=0.02, args={"number": 5}))
+    with HostileServer(silent_at_kept()) as server:
+        (evidence,) = run(server, case("lasting", kept, slow, expects=())).results[0].runs
+    assert evidence["kept"][0].ending is Ending.LEFT
+    assert evidence["kept"][0].duration_s < evidence["slow"][0].sent_at_s
+
+
+def test_a_scripted_engine_is_asked_in_the_manner_of_its_script() -> None:
+    ask = Ask(path="/kept", manner=Manner(timeout_s=20), script_manner=Manner(timeout_s=0.02), script={})
+    with HostileServer(silent_at_kept()) as server:
+        target = Target(base_url=server.url, timeout_s=20.0)
+        report = asyncio.run(
+            Runner(target, bounds=QUICK).run([case("scripted", ask)], replace(PROBED, is_scripted=True))
+        )
+    assert report.results[0].runs[0]["it"][0].ending is Ending.TIMED_OUT
 
 
 def test_an_ask_is_repeated_until_it_holds() -> None:

@@ -26,10 +26,10 @@ def _hurried_ask(ask: Ask, factor: float, patience_s: float | None) -> Ask:
     if until is not None:
         within_s = until.within_s if patience_s is None else min(until.within_s, patience_s)
         until = replace(until, every_s=until.every_s * factor / 2, within_s=within_s)
-    manner = _hurried_manner(ask.manner, factor)
+    manner = _hurried_manner(ask.script_manner or ask.manner, factor)
     if patience_s is not None:
         manner = replace(manner, timeout_s=min(manner.timeout_s or MUTANT_TIMEOUT_S, MUTANT_TIMEOUT_S))
-    return replace(ask, manner=manner, delay_s=ask.delay_s * factor, until=until)
+    return replace(ask, manner=manner, script_manner=None, delay_s=ask.delay_s * factor, until=until)
 
 
 def _hurried_manner(manner: Manner, factor: float) -> Manner:

@@ -28,6 +28,7 @@ class Leaving(Enum):
     AFTER_HEAD = "when status and headers are read"
     AFTER_EVENTS = "when `events` events are read"
     AFTER_PAUSE = "`leave_after_s` seconds after the request is sent, whatever has come"
+    AFTER_OTHERS = "when the other asks of its waves are answered, or after `leave_after_s` seconds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,8 @@ class Ask:
     lines; `{key}` in one stands for the caller's key. `script`: what a scripted engine is to play (`x_script`); other
     servers are not sent it.
     `delay_s`: waits before it is sent, from the wave's beginning.
-    `outlives_wave`: it goes on beside all later waves, and its answer is there when they are over.
+    `last_wave`: it goes on beside later waves up to this one; None: its own wave ends with its answer.
+    `script_manner`: in place of `manner` where `script` is played: then it is known how long the work lasts.
     `is_refusable`: an honest refusal of this ask makes the case `unsupported`.
     """
 
@@ -107,6 +109,12 @@ class Ask:
     wave: int = 0
     copies: int = 1
     delay_s: float = 0.0
-    outlives_wave: bool = False
+    last_wave: int | None = None
+    script_manner: Manner | None = None
     until: Until | None = None
     is_refusable: bool = False
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether it goes on beside asks of its own wave, or of later ones."""
+        return self.last_wave is not None or self.manner.leaving is Leaving.AFTER_OTHERS

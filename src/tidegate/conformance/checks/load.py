@@ -79,9 +79,9 @@ def _num_requests(exchange: Exchange) -> float:
 
 
 def ends_with_its_client(
-    before: Exchange, beside: Exchange, kept: Exchange, gone: Exchange, *afters: Exchange
+    before: Exchange, beside: Exchange, kept: Exchange, gone: Exchange, after: Exchange
 ) -> Iterator[Fault]:
-    """After `gone` has left, at one of the looks not more runs or waits than `beside` a request like it that is `kept`.
+    """After `gone` has left, not more runs or waits than `beside` a request like it that is `kept`.
 
     The one that is kept proves that the work was still due: its answer goes on when the other's work is seen to have
     ended, so no model has ended it by itself, and gauges that are written while something runs are fresh. Raises
@@ -89,19 +89,14 @@ def ends_with_its_client(
     """
     if list(is_busier(before, beside)):
         raise CannotTell(f"{load_of(beside).server}'s metrics did not show a request while it ran")
-    if _end_s(beside) > gone.sent_at_s:
-        raise CannotTell("metrics came too late to tell the one request from the other")
     for name, exchange in (("that was left", gone), ("like it", kept)):
         if exchange.ending is not Ending.LEFT or exchange.status not in (None, 200):
             raise CannotTell(
                 f"the answer {name} ended by itself after {exchange.duration_s:.1f} s, status {exchange.status}"
             )
-    looks = [look for look in afters if look.sent_at_s >= _end_s(gone) and _end_s(look) <= _end_s(kept)]
-    if not looks:
-        raise CannotTell("the client had not left when metrics were read for the last time")
-    findings = [list(is_back_to(beside, look)) for look in looks]
-    if all(findings):
-        yield from findings[-1]
+    if _end_s(after) > _end_s(kept):
+        raise CannotTell("metrics were not read while the one request was kept and the other had left")
+    yield from is_back_to(beside, after)
 
 
 def work_is_still_due(control: Exchange, last: Exchange, *loads: Exchange) -> Iterator[Fault]:
