@@ -15,12 +15,15 @@ SLOTS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """What a peer's command is made of. `folder` is the peer's own; `gguf` is the model's file."""
+    """What a peer's command is made of. `folder` is the peer's own; `gguf` is the model's file. `api_key`: what the
+    server asks for; empty: nothing.
+    """
 
     folder: Path
     gguf: Path
     port: int
     num_threads: int
+    api_key: str = ""
 
     def program(self, name: str) -> str:
         """Returns the path of a program in the peer's environment."""
@@ -48,6 +51,8 @@ class Peer:
     end_patience_s: float = 20.0
     """For its end, before it is killed."""
     is_vllm: bool = False
+    takes_key: bool = False
+    """It can be told to ask for an API key."""
     settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -59,7 +64,7 @@ def _llamacpp(start: Start) -> tuple[str, ...]:
     sizes = (str(SLOTS), str(SLOTS * CONTEXT_TOKENS), str(start.num_threads))
     template = str(INSIDE / "tools.jinja")
     program = str(INSIDE / "llamacpp_server.py")
-    return (start.program("python"), program, str(start.gguf), str(start.port), MODEL, template, *sizes)
+    return (start.program("python"), program, str(start.gguf), str(start.port), MODEL, template, *sizes, start.api_key)
 
 
 def _vllm(start: Start) -> tuple[str, ...]:
@@ -72,7 +77,11 @@ def _vllm(start: Start) -> tuple[str, ...]:
         "--chat-template",
         str(INSIDE / "tools.jinja"),
     )
-    return (start.program("vllm"), "serve", str(start.model_folder), *where, *sizes, *tools)
+    return (start.program("vllm"), "serve", str(start.model_folder), *where, *sizes, *tools, *_key(start, "--api-key"))
+
+
+def _key(start: Start, option: str) -> tuple[str, ...]:
+    return (option, start.api_key) if start.api_key else ()
 
 
 def _llama_cpp_python(start: Start) -> tuple[str, ...]:
@@ -80,7 +89,7 @@ def _llama_cpp_python(start: Start) -> tuple[str, ...]:
     threads = ("--n_threads", str(start.num_threads), "--n_threads_batch", str(start.num_threads))
     # Without interrupt_requests a second request waits for the first; with it, it ends the first.
     manner = ("--logits_all", "true", "--verbose", "false", "--interrupt_requests", "false")
-    sizes = ("--n_ctx", str(CONTEXT_TOKENS))
+    sizes = ("--n_ctx", str(CONTEXT_TOKENS), *_key(start, "--api_key"))
     return (start.program("python"), "-m", "llama_cpp.server", *where, *sizes, *threads, *manner)
 
 
@@ -104,6 +113,7 @@ PEERS = (
         command=_llamacpp,
         model=MODEL,
         ready_path="/health",
+        takes_key=True,
     ),
     Peer(
         name="vllm",
@@ -116,6 +126,7 @@ PEERS = (
         patience_s=600.0,
         end_patience_s=60.0,
         is_vllm=True,
+        takes_key=True,
         settings={"VLLM_CPU_KVCACHE_SPACE": "2", "VLLM_NO_USAGE_STATS": "1"},
     ),
     Peer(
@@ -126,6 +137,7 @@ PEERS = (
         command=_llama_cpp_python,
         model=MODEL,
         ready_path="/v1/models",
+        takes_key=True,
     ),
     Peer(
         name="guidellm",

@@ -60,7 +60,9 @@ def findings(reports: dict[str, list[dict[str, Any]]]) -> list[str]:
                 says = shown(f"{fault['ask']}: {fault['says']}")
                 rows.setdefault((case["id"], says), (case, []))[1].append(name)
     for (case_id, says), (case, names) in sorted(rows.items()):
-        clauses = ", ".join(clause["id"].removeprefix("openai:") for clause in case["clauses"])
+        clauses = ", ".join(
+            clause["id"].removeprefix("openai:") for clause in case["clauses"] if clause["id"].startswith("openai:")
+        )
         lines.append(f"| {case_id} | {case['severity']} | {clauses} | {', '.join(names)} | {says} |")
     return lines
 

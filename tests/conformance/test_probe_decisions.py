@@ -29,6 +29,15 @@ def routed(path: str, status: int, body: Any) -> Exchange:
     return replace(answered(status, {"detail": body}), method="GET", url=f"http://peer/v1{path}")
 
 
+def pairs(*ends: str) -> tuple[Exchange, ...]:
+    return tuple(answered(200, {"choices": [{"index": 0, "message": {}, "finish_reason": end}]}) for end in ends)
+
+
+def counted(num_tokens: int) -> Exchange:
+    answer = answered(200, {"choices": [{"index": 0, "message": {}}], "usage": {"completion_tokens": num_tokens}})
+    return replace(answer, request_json={"max_tokens": 1})
+
+
 NOWHERE = routed("/no-such-mxyz", 404, "no /v1/no-such-mxyz")
 
 
@@ -123,6 +132,15 @@ OTHERS: dict[str, tuple[decisions.Decision, Site, tuple[Exchange, ...], str | No
     "n ignored by a peer": (decisions.gives_two_choices, PEER, (TAKEN,), "1 came"),
     "n ignored by us is for the cases": (decisions.gives_two_choices, OURS, (TAKEN,), None),
     "n breaks it": (decisions.gives_two_choices, PEER, (answered(500, {}),), "could not tell"),
+    "an answer goes on": (decisions.ignores_ends, PEER, pairs("stop", "stop", "stop", "length"), None),
+    "ignore_eos ignored by a peer": (decisions.ignores_ends, PEER, pairs("stop", "stop"), "no effect"),
+    "nothing ends by itself": (decisions.ignores_ends, PEER, pairs("length", "length"), "could not tell"),
+    "ignore_eos refused": (decisions.ignores_ends, PEER, (TAKEN, answered(400, REFUSAL)), "not served"),
+    "ignore_eos of ours": (decisions.ignores_ends, OURS, pairs("stop", "stop"), None),
+    "a limit kept": (decisions.keeps_a_token_limit, PEER, (counted(1),), None),
+    "a limit of which nothing is told": (decisions.keeps_a_token_limit, PEER, (TAKEN,), None),
+    "a limit ignored by a peer": (decisions.keeps_a_token_limit, PEER, (counted(9),), "chat.max_tokens"),
+    "a limit ignored by us is for the cases": (decisions.keeps_a_token_limit, OURS, (counted(9),), None),
     "a route": (decisions.is_a_route, PEER, (routed("/models", 200, {}), NOWHERE), None),
     "a route that fails": (decisions.is_a_route, PEER, (routed("/models", 500, {}), NOWHERE), "could not tell"),
     "no such route": (decisions.is_a_route, PEER, (routed("/models/x", 404, "no /v1/models/x"), NOWHERE), "no such"),

@@ -64,18 +64,19 @@ class BusyBeside(Mutant):
 
 
 @dataclass
-class StopsForLongPrompts(Mutant):
-    """A long prompt holds every request that comes after it up for `seconds`."""
+class StarvesShortOnes(Mutant):
+    """Once two long prompts have come at once, others wait for `seconds`, and the long ones do not."""
 
     seconds: float = 2.0
-    says: str = "reads one prompt at a time"
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    says: str = "lets short requests wait for longer than long prompts take"
+    num_long: int = 0
     clock: threading.Event = field(default_factory=threading.Event)
 
     def hear(self, heard: Heard) -> Heard | Said:
-        with self.lock:
-            if len(heard.body) > 1000:
-                self.clock.wait(self.seconds)
+        if len(heard.body) > 1000:
+            self.num_long += 1
+        elif self.num_long > 1:
+            self.clock.wait(self.seconds)
         return heard
 
 
@@ -111,7 +112,7 @@ MUTANTS: Mutants = {
     "overload.choices_at_once": (LosesChoices(),),
     "overload.normal_afterwards": (SlowsDown(2, 2.0),),
     "overload.rest_afterwards": (NeverCountsBack("tidegate_requests_running"),),
-    "overload.short_beside_long": (StopsForLongPrompts(),),
+    "overload.short_beside_long": (StarvesShortOnes(),),
     "overload.list_under_load": (BusyBeside("/models"),),
     "overload.refusals_say_when": (_fails(503, _BUSY, "does not say when to come again"),),
     "overload.health_under_load": (BusyBeside("/healthz"), BusyBeside("/health")),

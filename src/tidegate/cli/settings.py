@@ -164,6 +164,10 @@ class AdmissionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     queued_tokens: Annotated[int, _number("prompt tokens that may wait for their first output", ge=1)] = 1_048_576
     queue_deadline_ms: Annotated[int, _number("longest wait for a permit; then 503 no_capacity", ge=1)] = 30_000
     kv_overcommit: Annotated[float, _number("peak KV blocks of running requests over all blocks", ge=1)] = 4.0
+    policy: Annotated[Literal["priority", "fcfs"], _text("who goes first; fcfs: priorities do not count")] = "priority"
+    priority_step_s: Annotated[
+        float, _number("seconds in line that one step of priority is worth: nobody waits for ever", ge=0.001, le=3600)
+    ] = 1.0
     queue_full_status: Annotated[Literal[429, 503], _text("HTTP status of a full queue")] = 429
 
 

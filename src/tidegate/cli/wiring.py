@@ -14,7 +14,7 @@ from tidegate.cli.access import Access, open_access
 from tidegate.cli.described_settings import server_facts
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.open_ledger import StartableLedger, ledger_facts, ledger_rules, open_ledger
-from tidegate.cli.settings import Settings, step_tokens
+from tidegate.cli.settings import AdmissionSettings, Settings, step_tokens
 from tidegate.cli.sockets import is_loopback
 from tidegate.contract.unknown_fields import UnknownFieldPolicy
 from tidegate.engine.options import EngineOptions
@@ -31,6 +31,7 @@ from tidegate.http.service_port import Admin, Operator
 from tidegate.http.settings import HttpSettings
 from tidegate.http.settings import ServerSettings as HttpServerSettings
 from tidegate.http.tls import TlsFiles
+from tidegate.inference.turn_rule import TurnRule
 from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
 from tidegate.lifecycle.cost_model import ChunkRule
 from tidegate.lifecycle.drain import Drain, DrainState
@@ -108,6 +109,7 @@ def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
         speculative=engine.speculative,
         max_draft_tokens=engine.max_draft_tokens,
         repeatable=engine.repeatable,
+        priority_step_s=_turn_rule(settings.admission).priority_step_s,
     )
 
 
@@ -205,10 +207,15 @@ def build_gate(settings: Settings, drain: Drain, source: LocalEngine) -> LocalGa
         admission.queued_tokens,
         admission.queue_deadline_ms,
         admission.kv_overcommit,
+        _turn_rule(admission),
     )
     chunks = ChunkRule(step_tokens(engine), engine.prefill_chunk_tokens)
     controller = AdmissionController(limits, drain, chunks=chunks)
     return LocalGate(controller, SystemClock(), source.statistics, on_fault=_log_fault)
+
+
+def _turn_rule(admission: AdmissionSettings) -> TurnRule:
+    return TurnRule(admission.priority_step_s if admission.policy == "priority" else None)
 
 
 def _report_engine(engine: LocalEngine, observer: Observer, drain: Drain) -> None:

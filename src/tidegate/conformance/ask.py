@@ -91,6 +91,8 @@ class Ask:
     Content-Type, Content-Length, Authorization and User-Agent; None leaves one of those out, several values are as many
     lines; `{key}` in one stands for the caller's key. `script`: what a scripted engine is to play (`x_script`); other
     servers are not sent it.
+    `is_endless`: only the token limit is to end the answer: `ignore_eos` is sent where the server obeys it, unless it
+    plays a script.
     `delay_s`: waits before it is sent, from the wave's beginning.
     `last_wave`: it goes on beside later waves up to this one; None: its own wave ends with its answer.
     `script_manner`: in place of `manner` where `script` is played: then it is known how long the work lasts.
@@ -105,6 +107,7 @@ class Ask:
     raw: bytes | Derived | None = None
     headers: Mapping[str, str | Derived | tuple[str | Derived, ...] | None] = field(default_factory=dict)
     script: Any = None
+    is_endless: bool = False
     manner: Manner = PLAIN
     wave: int = 0
     copies: int = 1

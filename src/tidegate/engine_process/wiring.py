@@ -13,12 +13,15 @@ from tidegate.core.backend import Backend, BackendCaps
 from tidegate.core.budget import StepLimits
 from tidegate.core.chooser import Chooser
 from tidegate.core.grammar_rows import GrammarRows, GrammarShape
+from tidegate.core.pooling_backend import PoolingBackend
 from tidegate.core.sampler.chain import SamplerChain
 from tidegate.core.step import EngineCore
 from tidegate.engine.options import EngineOptions
 from tidegate.engine_process.compile_pool import CompilePool, PoolLimits
 from tidegate.engine_process.metered_compiler import MeteredCompiler
 from tidegate.grammar.matcher import TokenTable
+from tidegate.inference.pooling import PoolingMode
+from tidegate.inference.turn_rule import TurnRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +38,14 @@ class BuiltEngine:
     core: EngineCore
     backend: Backend
     grammars: Grammars
+    pooling: PoolingBackend | None = None
 
     def close(self) -> None:
         """Gives back what the backend and the compiling threads hold."""
         if self.grammars.pool is not None:
             self.grammars.pool.close()
+        if self.pooling is not None:
+            self.pooling.close()
         self.backend.close()
 
 
@@ -48,9 +54,17 @@ def build_engine(options: EngineOptions, clock: Clock) -> BuiltEngine:
 
     Only a grammar backend that cannot be used keeps no engine from starting.
     """
-    backend, chooser, grammars = _BUILDERS[options.backend](options, clock)
-    core = EngineCore(backend, chooser, _limits(options), grammars=grammars.pool, draft_filter=grammars.rows)
-    return BuiltEngine(core, backend, grammars)
+    backend, chooser, grammars, pooling = _BUILDERS[options.backend](options, clock)
+    core = EngineCore(
+        backend,
+        chooser,
+        _limits(options),
+        grammars=grammars.pool,
+        draft_filter=grammars.rows,
+        pooling=pooling,
+        turns=TurnRule(options.priority_step_s),
+    )
+    return BuiltEngine(core, backend, grammars, pooling)
 
 
 def _limits(options: EngineOptions) -> StepLimits:
@@ -82,7 +96,7 @@ def build_grammars(
     return Grammars(rows, CompilePool(compiler, caps.weights_digest, clock, limits))
 
 
-_Built = tuple[Backend, Chooser, Grammars]
+_Built = tuple[Backend, Chooser, Grammars, PoolingBackend | None]
 
 
 def _build_llama(options: EngineOptions, clock: Clock) -> _Built:
@@ -110,7 +124,7 @@ def _build_llama(options: EngineOptions, clock: Clock) -> _Built:
             repeatable=options.repeatable,
         )
     )
-    return _with_sampler(backend, build_grammars(options, clock, backend.caps, backend.token_table))
+    return _with_sampler(backend, build_grammars(options, clock, backend.caps, backend.token_table), None)
 
 
 def _build_simulated(options: EngineOptions, clock: Clock) -> _Built:
@@ -123,15 +137,33 @@ def _build_simulated(options: EngineOptions, clock: Clock) -> _Built:
         max_step_tokens=options.max_step_tokens,
         num_blocks=_num_blocks(options, max_model_len),
         block_tokens=options.block_tokens,
+        generates=options.simulated_model != "encoder",
     )
     elapse = time.sleep if options.has_costs else None
-    backend = SimulatedBackend(SimulatedModel(options.simulated_model), shape, elapse=elapse)
-    return _with_sampler(backend, build_grammars(options, clock, backend.caps, backend.token_table))
+    model = SimulatedModel(options.simulated_model) if shape.generates else SimulatedModel.SUCCESSOR
+    backend = SimulatedBackend(model, shape, elapse=elapse)
+    pooling = _simulate_pooling(options, backend.caps, elapse)
+    grammars = build_grammars(options, clock, backend.caps, backend.token_table) if shape.generates else Grammars()
+    return _with_sampler(backend, grammars, pooling)
 
 
-def _with_sampler(backend: Backend, grammars: Grammars) -> _Built:
+def _simulate_pooling(
+    options: EngineOptions, caps: BackendCaps, elapse: Callable[[float], None] | None
+) -> PoolingBackend | None:
+    from tidegate.backends.simulated_pooling import SimulatedPooling
+
+    if options.embeddings == "off" and caps.generates:
+        return None
+    mode = PoolingMode.MEAN if options.pooling == "auto" else PoolingMode(options.pooling)
+    longest = min(options.embedding_tokens or caps.max_model_len, caps.max_model_len)
+    return SimulatedPooling(
+        mode, vocab_size=caps.vocab_size, max_input_tokens=longest, labels=options.simulated_labels, elapse=elapse
+    )
+
+
+def _with_sampler(backend: Backend, grammars: Grammars, pooling: PoolingBackend | None) -> _Built:
     chooser = SamplerChain(backend.caps.vocab_size, backend.caps.eos_token_ids, grammars.rows)
-    return backend, chooser, grammars
+    return backend, chooser, grammars, pooling
 
 
 def _build_scripted(options: EngineOptions, clock: Clock) -> _Built:  # noqa: ARG001 - a script needs no grammar
@@ -145,7 +177,7 @@ def _build_scripted(options: EngineOptions, clock: Clock) -> _Built:  # noqa: AR
         block_tokens=options.block_tokens,
         max_step_tokens=options.max_step_tokens,
     )
-    return backend, ScriptPlayer(), Grammars()
+    return backend, ScriptPlayer(), Grammars(), _simulate_pooling(options, backend.caps, None)
 
 
 def _num_blocks(options: EngineOptions, max_model_len: int) -> int:

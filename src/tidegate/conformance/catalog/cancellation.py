@@ -73,7 +73,9 @@ def _case(
     look_s = _LOOK_S if copies == 1 else _LOOK_AT_MANY_S
     kept_body = _long(stream=True) if path == "/chat/completions" else _long_completion(stream=True)
     staying = Manner(leaving=Leaving.AFTER_OTHERS, leave_after_s=_KEPT_S + look_s)
-    kept = Ask(name="kept", wave=1, path=path, body=kept_body, script=LONG_SCRIPT, manner=staying, last_wave=3)
+    kept = Ask(
+        name="kept", wave=1, path=path, body=kept_body, script=LONG_SCRIPT, is_endless=True, manner=staying, last_wave=3
+    )
     is_up = Until(is_busier, within_s=2.2, every_s=0.1, of=("before",))
     is_down = Until(is_back_to, within_s=look_s, of=("beside",))
     return Case(
@@ -87,7 +89,7 @@ def _case(
             rest_ask(within_s=_REST_S),
             kept,
             metrics_ask("beside", 1, delay_s=0.25, until=is_up),
-            Ask(name="gone", wave=2, script=LONG_SCRIPT, manner=manner, copies=copies, **fields),
+            Ask(name="gone", wave=2, script=LONG_SCRIPT, is_endless=True, manner=manner, copies=copies, **fields),
             *((_seen_ask("beside", 2),) if is_seen else ()),
             metrics_ask("after", 3, delay_s=0.0 if is_seen else _SETTLE_S, until=is_down),
             probe_ask("next", 4),
@@ -254,7 +256,7 @@ def _timed(what: str, title: str, body: dict[str, Any]) -> Case:
     """A case without metrics: the same probe alone, beside eight requests, and three times after they have left. The
     control, one such answer that is followed beforehand, shows that the work lasts longer than we look.
     """
-    load = Ask(name="gone", wave=2, copies=8, body=body, script=LONG_SCRIPT, manner=_AFTER_A_WHILE)
+    load = Ask(name="gone", wave=2, copies=8, body=body, script=LONG_SCRIPT, is_endless=True, manner=_AFTER_A_WHILE)
     after = tuple(probe_ask(name, wave) for name, wave in (("first", 3), ("second", 4), ("third", 5)))
     return Case(
         id=f"cancellation.{what}",
@@ -268,6 +270,7 @@ def _timed(what: str, title: str, body: dict[str, Any]) -> Case:
                 name="control",
                 body=body | {"stream": True},
                 script=LONG_SCRIPT,
+                is_endless=True,
                 manner=_FOLLOWED,
                 script_manner=_FOLLOWED_SCRIPT,
             ),
@@ -301,7 +304,7 @@ TIMED: tuple[Case, ...] = (
 
 def _exact(what: str, title: str, body: dict[str, Any], needs: tuple[Capability, ...] = ()) -> Case:
     """A case of our own promise: blocks too are back, and soon."""
-    gone = Ask(name="gone", wave=1, copies=4, body=body, script=LONG_SCRIPT, manner=_AFTER_A_WHILE)
+    gone = Ask(name="gone", wave=1, copies=4, body=body, script=LONG_SCRIPT, is_endless=True, manner=_AFTER_A_WHILE)
     return Case(
         id=f"cancellation.{what}",
         title=title,

@@ -236,7 +236,7 @@ _LONE = (
         "lone_stream_options",
         "stream_options without stream is refused",
         "It tells a caller who forgot `stream: true`.",
-        "parameters.type",
+        "parameters.stream_options",
         {"absent": {"stream_options": {"include_usage": True}}},
     ),
 )

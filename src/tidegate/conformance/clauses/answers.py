@@ -98,7 +98,7 @@ OPENAI_ANSWERS: Mapping[str, tuple[str, str]] = {
         f"{_SPEC}, CreateChatCompletionRequest.seed",
     ),
     "stop.excluded": (
-        "Generation ends at a stop sequence, and the returned text does not hold it.",
+        "Generation ends at a stop sequence, and the returned text is what came before it.",
         f"{_SPEC}, StopConfiguration",
     ),
     "stop.finish": (

@@ -119,6 +119,10 @@ OPENAI: Mapping[str, tuple[str, str]] = {
         "`model` and `messages`, or `prompt`, are required.",
         f"{_SPEC}, CreateChatCompletionRequest",
     ),
+    "parameters.stream_options": (
+        "`stream_options` is only set together with `stream: true`.",
+        f"{_SPEC}, ChatCompletionStreamOptions",
+    ),
     "parameters.type": (
         "Every field has one type: a text is no number, a boolean no integer.",
         f"{_SPEC}, CreateChatCompletionRequest",

@@ -30,6 +30,8 @@ class Capability(Enum):
     REASONING = "reasoning content"
     IDEMPOTENCY = "Idempotency-Key"
     DEADLINES = "X-Deadline-Ms"
+    IGNORE_EOS = "ignore_eos (extension)"
+    TOKEN_LIMIT = "max_tokens is kept"
     AUTH = "an API key is needed, and given"
     MODEL_CHECK = "names of models are checked"
     CONTRACT = "GET /v1/contract"

@@ -73,6 +73,35 @@ def obeys_choice(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:
     return "structured_outputs has no effect: an unknown field that is ignored, as the OpenAI contract allows"
 
 
+def ignores_ends(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:
+    """Pairs of a question with and without `ignore_eos`: an answer that ends by itself goes on to its limit with it;
+    with our contract, taking it is enough.
+    """
+    asked = exchanges[1::2]
+    if (reason := is_served(site, asked)) is not None or site.has_contract:
+        return reason
+    ends = [read_answer(exchange).choice().finish_reason for exchange in exchanges]
+    pairs = list(zip(ends[::2], ends[1::2], strict=True))
+    if ("stop", "length") in pairs:
+        return None
+    if ("stop", "stop") in pairs:
+        return "ignore_eos has no effect: an unknown field that is ignored, as the OpenAI contract allows"
+    return f"{COULD_NOT_TELL}: no answer ended by itself before its token limit"
+
+
+def keeps_a_token_limit(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:
+    """No more tokens are told than were allowed. That a limit is accepted and ignored is for the cases of `max_tokens`
+    to tell, not for all that need one; with our contract it is a promise.
+    """
+    if (reason := is_served(site, exchanges)) is not None or site.has_contract:
+        return reason
+    count = at(read_answer(exchanges[0]).usage, "completion_tokens")
+    limit = at(exchanges[0].request_json, "max_tokens")
+    if isinstance(count, int) and isinstance(limit, int) and count > limit:
+        return f"max_tokens is accepted and not kept: {count} tokens, {limit} were allowed (see chat.max_tokens)"
+    return None
+
+
 def replays(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:
     """The second request under one key is answered with the recorded answer; with our contract, taking it is enough."""
     if site.has_contract:

@@ -13,6 +13,8 @@ from tidegate.conformance.wire.redaction import REDACTED, Redaction
 from tidegate.conformance.wire.target import Target
 
 USER_AGENT = "tidegate-conform"
+ENDLESS_FIELDS = {"ignore_eos": True}
+"""Extension of several servers: no end token ends the answer."""
 
 
 @lru_cache(maxsize=16)
@@ -73,13 +75,17 @@ class Filling:
         return value
 
 
-def fill(ask: Ask, filling: Filling, *, is_scripted: bool) -> WireRequest:
-    """Returns the request as it goes over the wire. Raises CannotTell and TargetError."""
+def fill(ask: Ask, filling: Filling, *, is_scripted: bool, ignores_eos: bool = False) -> WireRequest:
+    """Returns the request as it goes over the wire. `ignores_eos`: the server obeys that extension. Raises CannotTell
+    and TargetError.
+    """
     target = filling.target
     url = target.url_of(ask.place, filling.value(ask.path))
     body: Any = filling.value(ask.body)
     if ask.script is not None and is_scripted and isinstance(body, dict):
         body = body | {"x_script": filling.value(ask.script)}
+    elif ask.is_endless and ignores_eos and isinstance(body, dict):
+        body = body | ENDLESS_FIELDS
     if ask.raw is not None:
         raw: bytes = filling.value(ask.raw)
         data = raw.replace(b"{model}", json.dumps(target.model)[1:-1].encode())
