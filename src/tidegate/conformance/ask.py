@@ -70,6 +70,9 @@ class Manner:
 PLAIN = Manner()
 
 
+POLL_S = 0.25
+
+
 @dataclass(frozen=True, slots=True)
 class Until:
     """Ask again, every `every_s`, until `check` finds nothing wrong, for at most `within_s` seconds. Only the last
@@ -78,7 +81,7 @@ class Until:
 
     check: Callable[..., Any]
     within_s: float
-    every_s: float = 0.25
+    every_s: float = POLL_S
     of: tuple[str, ...] = ()
     args: Mapping[str, Any] = field(default_factory=dict)
 

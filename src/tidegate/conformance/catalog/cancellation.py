@@ -30,11 +30,11 @@ from tidegate.conformance.probing.capability import Capability
 _WHY = "Requests of clients that gave up keep their slots: the server computes for nobody and others wait."
 _LONG = 1200
 """Tokens: enough that a fast machine too has not written them while we look."""
-_REST_S = 45.0
+LONG_REST_S = 45.0
 """What an earlier case has left behind ends some time."""
-_LOOK_S, _LOOK_AT_MANY_S = 4.5, 8.5
+LOOK_S, LOOK_AT_MANY_S = 4.5, 8.5
 """How long the work of clients that have left may still be seen."""
-_KEPT_S = 8.5
+KEPT_S = 8.5
 """So much longer, at most, the request beside them is kept: until the looks begin."""
 _SETTLE_S = 0.8
 """Work that nobody has seen yet may not have begun when its client leaves."""
@@ -70,9 +70,9 @@ def _case(
     """
     fields = {"path": "/chat/completions", "body": _long(stream=True)} | ask
     path = fields["path"]
-    look_s = _LOOK_S if copies == 1 else _LOOK_AT_MANY_S
+    look_s = LOOK_S if copies == 1 else LOOK_AT_MANY_S
     kept_body = _long(stream=True) if path == "/chat/completions" else _long_completion(stream=True)
-    staying = Manner(leaving=Leaving.AFTER_OTHERS, leave_after_s=_KEPT_S + look_s)
+    staying = Manner(leaving=Leaving.AFTER_OTHERS, leave_after_s=KEPT_S + look_s)
     kept = Ask(
         name="kept", wave=1, path=path, body=kept_body, script=LONG_SCRIPT, is_endless=True, manner=staying, last_wave=3
     )
@@ -86,7 +86,7 @@ def _case(
         severity=Severity.NUISANCE,
         needs=(Capability.CHAT, Capability.STREAMS, Capability.METRICS, *needs),
         asks=(
-            rest_ask(within_s=_REST_S),
+            rest_ask(within_s=LONG_REST_S),
             kept,
             metrics_ask("beside", 1, delay_s=0.25, until=is_up),
             Ask(name="gone", wave=2, script=LONG_SCRIPT, is_endless=True, manner=manner, copies=copies, **fields),
