@@ -8,4 +8,11 @@ from mutants import chat, completions, stream, stream_framing
     test_the_case_holds_on_a_right_server,
     test_the_case_catches_its_mutant,
     test_each_case_has_a_mutant,
-) = judged(("chat", "completions", "stream"), chat.MUTANTS, completions.MUTANTS, stream.MUTANTS, stream_framing.MUTANTS)
+) = judged(
+    ("chat", "completions", "stream"),
+    chat.MUTANTS,
+    completions.MUTANTS,
+    stream.MUTANTS,
+    stream_framing.MUTANTS,
+    bases={"stream.heartbeat": "restless"},
+)

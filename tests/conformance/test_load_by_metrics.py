@@ -96,6 +96,10 @@ LEFT_BEHIND: dict[str, tuple[list[Exchange], str]] = {
     ),
     "no look shows it": ([_look(0, 0), _look(0, 0.4), STAYS, LEAVES, _look(0, 2.7)], "did not show"),
     "all had left": ([_look(0, 0), _look(1, 0.4), STAYS, LEAVES, _look(0, 7.5)], "was kept"),
+    "metrics come late": (
+        [_look(0, 0), _look(1, 0.4), STAYS, LEAVES, replace(_look(2, 2.7), duration_s=9.0)],
+        "too late to tell anything",
+    ),
 }
 
 

@@ -50,7 +50,7 @@ class EngineCore:
         self._chooser = chooser
         self._grammars = grammars
         self._caps = backend.caps
-        limits = limits if limits is not None else StepLimits()
+        self._limits = limits = limits if limits is not None else StepLimits()
         self._scheduler = Scheduler(
             self._caps, chooser, limits, draft_filter if draft_filter is not None else AnyDraft()
         )
@@ -77,6 +77,7 @@ class EngineCore:
             grammar_backend=self._grammars.identity if self._grammars is not None else None,
             generates=caps.generates,
             pooling=self._pooling.info if self._pooling is not None else None,
+            prefill_chunk_tokens=self._limits.max_prefill_tokens,
         )
 
     @property

@@ -95,8 +95,10 @@ def ends_with_its_client(
             raise CannotTell(
                 f"the answer {name} ended by itself after {exchange.duration_s:.1f} s, status {exchange.status}"
             )
+    if after.sent_at_s > _end_s(kept):
+        raise CannotTell("the request that was kept had left when metrics were asked for")
     if _end_s(after) > _end_s(kept):
-        raise CannotTell("metrics were not read while the one request was kept and the other had left")
+        raise CannotTell(f"metrics were answered after {after.duration_s:.1f} s, too late to tell anything")
     yield from (replace(fault, ask=gone.ask) for fault in is_back_to(beside, after))
 
 
