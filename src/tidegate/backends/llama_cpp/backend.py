@@ -61,12 +61,16 @@ class LlamaCppBackend:
     @property
     def has_free_threads(self) -> bool:
         """Whether the number of threads is ours to choose, and matters."""
-        return self._governor is not None
+        return self._pass.has_free_threads
+
+    @property
+    def max_threads(self) -> int | None:
+        """The most threads of a pass, where they are ours to choose."""
+        return self._pass.max_threads
 
     def set_threads(self, num_threads: int) -> None:
         """Uses at most so many threads from the next pass on; fewer while others take cores away."""
-        self._governor = ThreadGovernor(num_threads)
-        self._api.llama_set_n_threads(self._context, num_threads, num_threads)
+        self._pass.set_threads(num_threads)
 
     def token_table(self) -> TokenTable:
         """Returns the bytes of all tokens, as grammars need them. Takes a while: a call for each token."""
@@ -145,4 +149,6 @@ class LlamaCppBackend:
             weights_digest=digest,
             build=self._library.build,
             max_pass_rows=plan.max_step_outputs,
+            num_seq_ids=plan.num_seq_ids,
+            has_ordered_ids=plan.layout == "per_sequence",
         )

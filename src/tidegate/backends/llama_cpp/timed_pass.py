@@ -26,6 +26,21 @@ class TimedPass:
         self._context = context
         self._governor = _governor(options, on_gpu=on_gpu)
 
+    @property
+    def has_free_threads(self) -> bool:
+        """Whether the number of threads is ours to choose, and matters."""
+        return self._governor is not None
+
+    @property
+    def max_threads(self) -> int | None:
+        """The most threads of a pass, where they are ours to choose."""
+        return None if self._governor is None else self._governor.max_threads
+
+    def set_threads(self, num_threads: int) -> None:
+        """Uses at most so many threads from the next pass on; fewer while others take cores away."""
+        self._governor = ThreadGovernor(num_threads)
+        self._api.llama_set_n_threads(self._context, num_threads, num_threads)
+
     def decode(self, batch: Any) -> int:  # noqa: ANN401 - untyped bindings
         """Returns llama.cpp's code; 0 is success."""
         governor = self._governor
