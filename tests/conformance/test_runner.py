@@ -159,6 +159,14 @@ def test_an_ask_that_never_holds_is_not_repeated_forever() -> None:
         assert outcomes(run(server, case("until", *asks))) == {"until": Outcome.PASS}
 
 
+def test_a_server_that_answers_slowly_is_asked_once_more_when_the_time_is_over() -> None:
+    count, never = counting(), threading.Event()
+    asks = (Ask(until=Until(is_at_least, within_s=0.01, every_s=0, args={"number": 3})),)
+    with HostileServer(lambda client, head: (never.wait(0.1), count(client, head))[1]) as server:
+        result = run(server, case("until", *asks)).results[0]
+    assert number_of(result.runs[0]["it"][0]) == 3
+
+
 def holds_from(number: int) -> Callable[[Exchange], Iterator[Fault]]:
     def check(exchange: Exchange) -> Iterator[Fault]:
         if number_of(exchange) < number:

@@ -7,7 +7,7 @@ a script plays takes its time, unless that is shortened too.
 from dataclasses import replace
 from typing import Any
 
-from tidegate.conformance.ask import Ask, Manner
+from tidegate.conformance.ask import Ask, Leaving, Manner
 from tidegate.conformance.case import Case, Expect
 
 MUTANT_PATIENCE_S = 0.4
@@ -33,7 +33,7 @@ def _hurried_ask(ask: Ask, factor: float, patience_s: float | None) -> Ask:
     if until is not None:
         within_s = until.within_s if patience_s is None else min(until.within_s, patience_s)
         until = replace(until, every_s=until.every_s * factor / 2, within_s=within_s)
-    manner = _hurried_manner(ask.script_manner or ask.manner, factor)
+    manner = _hurried_manner(ask.manner, factor)
     if patience_s is not None:
         manner = replace(manner, timeout_s=min(manner.timeout_s or MUTANT_TIMEOUT_S, MUTANT_TIMEOUT_S))
     return replace(ask, manner=manner, script_manner=None, delay_s=ask.delay_s * factor, until=until)
@@ -51,6 +51,8 @@ def _hurried_manner(manner: Manner, factor: float) -> Manner:
         for name in ("leave_after_s", "pause_s", "send_pause_s", "read_pause_s", "timeout_s")
         if getattr(manner, name) is not None
     }
+    if manner.leaving is Leaving.AFTER_OTHERS:  # it is told when to leave
+        times["leave_after_s"] = manner.leave_after_s
     return replace(manner, **times)
 
 

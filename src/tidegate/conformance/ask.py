@@ -75,8 +75,9 @@ POLL_S = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """Ask again, every `every_s`, until `check` finds nothing wrong, for at most `within_s` seconds. Only the last
-    exchange is kept. `of`: exchanges of earlier asks that the check gets before the new one.
+    """Ask again, every `every_s`, until `check` finds nothing wrong; once more when `within_s` seconds are over,
+    and then no more. Only the last exchange is kept. `of`: exchanges of earlier asks that the check gets before the new
+    one.
     """
 
     check: Callable[..., Any]

@@ -144,7 +144,9 @@ class _Scene:
         found = await self._send(ask, request, self._origin, others)
         if ask.until is not None:
             end = time.monotonic() + ask.until.within_s
-            while not _holds(ask.until, found, evidence) and time.monotonic() < end:
+            is_last = False
+            while not _holds(ask.until, found, evidence) and not is_last:
+                is_last = time.monotonic() >= end  # slow answers too get their time: the last is asked after it
                 await asyncio.sleep(ask.until.every_s)
                 found = await self._send(ask, request, self._origin, others)
         return found
