@@ -4,7 +4,7 @@ import sys
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -20,11 +20,13 @@ from tidegate.lifecycle.deadline import TimeLimit, fix_deadlines
 from tidegate.lifecycle.principal import Principal
 from tidegate.parsers.tool_format import ChannelCalls, ToolFormat
 from tidegate.parsers.tool_grammar import MarkerTokens
+from tidegate.serving.cache_scope import cache_scope
 from tidegate.serving.call import Call
 from tidegate.serving.choice import ChoicePlan
 from tidegate.serving.constraint import Constraint
 from tidegate.serving.constraint_rules import constraint_of
 from tidegate.serving.header_rules import HeaderWishes
+from tidegate.serving.model_tasks import generation_reason
 from tidegate.serving.output_reading import PLAIN_READING, OutputReading
 from tidegate.serving.prepared import CallContext, PreparedPrompt
 from tidegate.serving.reasoned_constraint import place_answer
@@ -51,6 +53,19 @@ PACKED_TOKEN_BYTES = 4
 _SEED_BYTES = 8
 
 Request = TypeVar("Request", bound=msgspec.Struct)
+
+
+class TimedRequest(Protocol):
+    """What every request that the engine works on may say of its own urgency."""
+
+    @property
+    def priority(self) -> int | None: ...
+
+    @property
+    def deadline_ms(self) -> int | None: ...
+
+    @property
+    def first_token_deadline_ms(self) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +107,13 @@ class Preparation:
         """Returns the name that the answer carries. Raises ModelNotFound and ModelNotAllowed."""
         return self.model.check_name(name, principal)
 
-    def context(self, call: Call, prefix: str, wishes: HeaderWishes, request: GeneratingRequest) -> CallContext:
+    def check_generates(self) -> None:
+        """Raises UnsupportedParameter where the served model writes no text."""
+        reason = generation_reason(self.info)
+        if reason is not None:
+            raise UnsupportedParameter(f"model: {reason}", param="model")
+
+    def context(self, call: Call, prefix: str, wishes: HeaderWishes, request: TimedRequest) -> CallContext:
         """Mints the reply's id; the caller's own id is for tracing only."""
         principal = call.principal
         return CallContext(
@@ -181,6 +202,7 @@ class PromptSource:
     constraint: Constraint | None = None
     reading: OutputReading = PLAIN_READING
     starts_after: tuple[tuple[int, ...], ...] = ()
+    key_id: str = ""
 
 
 def prepare_prompt(
@@ -210,7 +232,7 @@ def prepare_prompt(
         num_logprobs=counts.num_output,
         num_prompt_logprobs=counts.num_prompt,
         priority=source.priority,
-        cache_salt=(request.cache_salt or "").encode(),
+        cache_salt=cache_scope(source.key_id, request.cache_salt),
         script=planned.script if planned is not None else None,
         grammar=_grammar_rule(source, preparation),
     )
