@@ -13,8 +13,8 @@ from tidegate.backends.llama_cpp.model import MAX_PASS_TOKENS, LlamaModel, open_
 from tidegate.backends.llama_cpp.options import LlamaCppOptions
 from tidegate.backends.llama_cpp.repeatable import check_repeatable
 from tidegate.backends.llama_cpp.start_error import StartError
-from tidegate.backends.llama_cpp.timed_pass import DECODE_FAULTS, TimedPass
 from tidegate.backends.llama_cpp.thread_governor import ThreadGovernor
+from tidegate.backends.llama_cpp.timed_pass import DECODE_FAULTS, TimedPass
 from tidegate.backends.llama_cpp.tokens import read_token_table
 from tidegate.backends.llama_cpp.weights import digest_weights, weight_files
 from tidegate.core.backend import BackendCaps, BackendError, Float32Array, StepLogits
