@@ -9,16 +9,20 @@ from harness.judged_case import (
     assert_caught,
     assert_each_has_a_mutant,
     assert_holds,
+    cases_of,
     mutant_rows,
     right_rows,
 )
 from harness.mutant import Base, Mutant
-from mutants import embeddings
+from mutants import embeddings, scores
 from tidegate.conformance.case import Case
 
-AREAS = ("embeddings",)
-MUTANTS = embeddings.MUTANTS
-BASES: dict[str, Base] = dict.fromkeys(MUTANTS, "embeddings")
+AREAS = ("embeddings", "scores")
+MUTANTS = {**embeddings.MUTANTS, **scores.MUTANTS}
+BASES: dict[str, Base] = {
+    **dict.fromkeys(embeddings.MUTANTS, "embeddings"),
+    **dict.fromkeys(scores.MUTANTS, "simulated"),
+}
 """Cases whose right server is not the scripted one."""
 
 pytestmark = pytest.mark.process
@@ -33,6 +37,11 @@ def servers() -> Iterator[RightServers]:
 @pytest.mark.parametrize(("case", "base"), right_rows(AREAS, BASES))
 def test_the_case_holds_on_a_right_server(servers: RightServers, case: Case, base: Base) -> None:
     assert_holds(case, base, servers)
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in cases_of("embeddings")])
+def test_the_case_holds_on_our_own_server(servers: RightServers, case: Case) -> None:
+    assert_holds(case, "simulated", servers)
 
 
 @pytest.mark.parametrize(("case", "mutant"), mutant_rows(AREAS, MUTANTS))
