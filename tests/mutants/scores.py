@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.judged_case import Mutants
-from harness.mutant import EditsErrors, EditsRequest, EditsValue, Heard, Mutant, on_base
-from mutants.answers import NAMES_NOTHING, ONE_CODE
+from harness.mutant import EditsRequest, EditsValue, Heard, Mutant, on_base
+from mutants.answers import says_of_errors
 from tidegate.conformance.catalog import embedding_faults, scores
 
 
@@ -54,8 +54,8 @@ def _other_label(row: dict[str, Any]) -> None:
 
 _LOSES_LAST = _edits("loses the last row", lambda value: value["data"].pop())
 _FAULTS = (
-    on_base("simulated", EditsErrors("names no field", NAMES_NOTHING.edit)),
-    on_base("simulated", EditsErrors("has one code for all faults", ONE_CODE.edit)),
+    on_base("simulated", says_of_errors("names no parameter", param=None)),
+    on_base("simulated", says_of_errors("has one code for all errors", code="bad_request")),
 )
 
 MUTANTS: Mutants = {

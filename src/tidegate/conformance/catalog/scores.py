@@ -35,7 +35,7 @@ def _ask(route: str, name: str = "it", **fields: Any) -> Ask:
 def _case(
     name: str, title: str, why: str, clause: str, asks: tuple[Ask, ...], *expects: Expect, severity: Severity = _DATA
 ) -> Case:
-    needs = dict.fromkeys(_NEEDS[(ask.path or "").lstrip("/")] for ask in asks)
+    needs = dict.fromkeys(_NEEDS[str(ask.path)[1:]] for ask in asks)
     return Case(
         id=f"scores.{name}",
         title=title,
