@@ -6,9 +6,9 @@ from tidegate.conformance.ask import Ask
 from tidegate.conformance.wire.fill import Filling, fill
 from tidegate.conformance.wire.target import Target
 
-ASK = Ask(body={"model": "{model}"}, script={"pieces": ["31"]}, is_endless=True)
+ASK = Ask(body={"model": "{model}", "max_tokens": 9}, script={"pieces": ["31"]}, is_endless=True)
 SENT: dict[str, tuple[bool, bool, set[str]]] = {
-    "a server that obeys ignore_eos is sent it": (False, True, {"ignore_eos"}),
+    "a server that obeys ignore_eos or min_tokens is sent both": (False, True, {"ignore_eos", "min_tokens"}),
     "a server that may refuse what it does not know is not": (False, False, set()),
     "a script ends where it ends": (True, True, {"x_script"}),
 }
@@ -19,7 +19,7 @@ def test_an_endless_ask_is_endless_where_the_server_can(name: str) -> None:
     is_scripted, ignores_eos, added = SENT[name]
     filling = Filling(Target(base_url="http://a/v1", model="m"), "mark", 0, {})
     request = fill(ASK, filling, is_scripted=is_scripted, ignores_eos=ignores_eos)
-    assert request.json.keys() - {"model"} == added
+    assert request.json.keys() - {"model", "max_tokens"} == added
     assert request.json["model"] == "m"
 
 

@@ -84,6 +84,10 @@ LEFT_BEHIND: dict[str, tuple[list[Exchange], str]] = {
     "the look came late": ([_look(0, 0), _look(1, 1.2), STAYS, LEAVES, _look(1, 2.7)], "too late"),
     "it had not left": ([_look(0, 0), _look(1, 0.4), STAYS, _left(1.0, 5.0), _look(1, 2.7)], "had not left"),
     "all had left": ([_look(0, 0), _look(1, 0.4), STAYS, LEAVES, _look(0, 7.5)], "had not left"),
+    "metrics come late": (
+        [_look(0, 0), _look(1, 0.4), STAYS, LEAVES, replace(_look(2, 2.7), duration_s=9.0)],
+        "too late to tell anything",
+    ),
 }
 
 

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tidegate.backends.simulated import SimulatedBackend, SimulatedModel, SimulatedShape
 from tidegate.backends.simulated_pooling import SimulatedPooling
@@ -192,3 +194,63 @@ def test_a_failed_pass_is_the_engine_s_end() -> None:
     driver.add(_read("a", "abc"))
     with pytest.raises(BackendError):
         driver.run()
+
+
+def test_streams_step_between_batches_and_batches_come_between_steps() -> None:
+    """Neither starves: of 2 streams of 12 tokens and 12 prompts of 8, each gets every second turn."""
+    pooling = _Recording()
+    driver = _driver(pooling)
+    driver.add(*(make_request(f"s{index}", "ab", max_tokens=12) for index in range(2)))
+    driver.step()
+    driver.add(*(_read(f"p{index:02}", f"prompt{index:02}") for index in range(12)))
+    turns = []
+    while driver.core.has_work:
+        before = driver.core.statistics()
+        driver.step()
+        after = driver.core.statistics()
+        turns.append((after.num_pooled_batches - before.num_pooled_batches, after.num_steps - before.num_steps))
+    assert turns[:22] == [(1, 0), (0, 1)] * 11
+    assert [len(batch) for batch in pooling.batches] == [1] * 12
+    driver.assert_at_rest()
+
+
+def test_alone_prompts_fill_whole_batches() -> None:
+    pooling = _Recording()
+    driver = _driver(pooling)
+    driver.add(*(_read(f"p{index:02}", f"prompt{index:02}") for index in range(12)))
+    driver.run()
+    assert [len(batch) for batch in pooling.batches] == [5, 5, 2]
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["stream", "prompt", "prompt", "abort", "hold", "resume", "step", "step"]),
+            st.integers(0, 60),
+            st.integers(-2, 2),
+        ),
+        max_size=60,
+    )
+)
+def test_everything_ends_exactly_once_whatever_comes_between(acts: list[tuple[str, int, int]]) -> None:
+    driver = _driver(_Recording(max_input_tokens=60))
+    names: list[str] = []
+    for act, number, priority in acts:
+        if act in ("stream", "prompt"):
+            names.append(f"r{len(names)}")
+            text = "x" * (number + 1)
+            if act == "prompt":
+                driver.add(_read(names[-1], text, priority=priority))
+            else:
+                driver.add(make_request(names[-1], text[:30], max_tokens=5, priority=priority))
+        elif act == "step":
+            driver.step()
+        elif names and act == "abort":
+            driver.abort(names[number % len(names)])
+        elif names:
+            driver.hold(names[number % len(names)], held=act == "hold")
+    for name in names:
+        driver.hold(name, held=False)
+    driver.run()
+    driver.assert_at_rest()

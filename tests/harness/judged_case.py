@@ -29,6 +29,7 @@ Mutants = Mapping[str, Sequence[Mutant]]
 SCRIPTED_ONLY = frozenset({Capability.SCRIPT})
 
 
+HEARTBEAT_S = 0.4
 ADMIN_TOKEN = "0123456789abcdef0123456789abcdef"
 
 
@@ -80,6 +81,7 @@ class RightServers:
         key = add_key(state_dir, "judge") if base == "keyed" else None
         settings: dict[str, object] = {"auth__admin_token_file": _write_admin_token(state_dir)} if key else {}
         settings |= {"model__min_dimensions": 1} if base == "simulated" else {}
+        settings |= {"server__heartbeat_s": HEARTBEAT_S} if base == "restless" else {}
         server = self._stack.enter_context(ServerProcess(engine, server__state_dir=state_dir, **settings))
         absent = frozenset() if engine == "scripted" else SCRIPTED_ONLY
         absent |= frozenset() if key else frozenset({Capability.AUTH})

@@ -128,8 +128,12 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         _text("most tokens in one forward pass; chosen by device if absent"),
     ] = None
     prefill_chunk_tokens: Annotated[
-        int, _number("most prompt tokens in a step beside decodes; more suits a GPU", ge=8)
-    ] = 64
+        Annotated[int, Meta(ge=8)] | None,
+        _text("most prompt tokens in a step beside decodes; found by calibration, else 64, if absent"),
+    ] = None
+    calibrate: Annotated[
+        bool, _text("time threads and chunks for up to 3 s at the first start with a model, and remember them")
+    ] = True
     threads: Annotated[Annotated[int, Meta(ge=1)] | None, _text("threads of the forward pass; chosen if absent")] = None
     gpu_layers: Annotated[
         Annotated[int, Meta(ge=0)] | None, _text("layers on the GPU; all that fit a GPU build if absent")
@@ -147,6 +151,9 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repeatable: Annotated[
         bool, _text("same bits whatever shares the batch; slower, CPU only, kv_layout per sequence")
     ] = False
+    prefix_cache: Annotated[
+        bool, _text("keep what prompts have computed for others that begin alike, within a key and cache_salt")
+    ] = True
     embeddings: Annotated[
         Literal["auto", "on", "off"], _text("whether texts are read for vectors; where model and memory allow if auto")
     ] = "auto"

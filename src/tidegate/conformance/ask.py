@@ -90,8 +90,8 @@ class Ask:
     Content-Type, Content-Length, Authorization and User-Agent; None leaves one of those out, several values are as many
     lines; `{key}` in one stands for the caller's key. `script`: what a scripted engine is to play (`x_script`); other
     servers are not sent it.
-    `is_endless`: only the token limit is to end the answer: `ignore_eos` is sent where the server obeys it, unless it
-    plays a script.
+    `is_endless`: only `max_tokens` is to end the answer: extensions that say so are sent where the server obeys them,
+    unless it plays a script.
     `delay_s`: waits before it is sent, from the wave's beginning.
     `outlives_wave`: it goes on beside all later waves, and its answer is there when they are over.
     `is_refusable`: an honest refusal of this ask makes the case `unsupported`.

@@ -10,7 +10,7 @@ import numpy as np
 
 from tidegate.core.backend import Float32Array
 from tidegate.core.intake import refusal_of
-from tidegate.core.pooling_backend import PoolingBackend
+from tidegate.core.pooling_backend import PoolingBackend, PoolingError
 from tidegate.core.pooling_batches import BatchLimits, PooledInput, PoolingBatches, Streams
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.output import TokenDelta
@@ -103,7 +103,10 @@ class PoolingDesk:
         batch = self._batches.take(now, streams)
         if not batch:
             return []
-        vectors = self._backend.pool([memoryview(item.request.prompt).cast("I") for item in batch], batch[0].task)
+        try:
+            vectors = self._backend.pool([memoryview(item.request.prompt).cast("I") for item in batch], batch[0].task)
+        except PoolingError as error:
+            return [_delta(item, EngineFinish.FAILED, error=str(error)) for item in batch]
         self._num_batches += 1
         self._num_inputs += len(batch)
         self._num_tokens += sum(item.request.num_prompt_tokens for item in batch)
@@ -134,8 +137,7 @@ class PoolingDesk:
 
 def _answer(item: PooledInput, vector: Float32Array, now: float) -> TokenDelta:
     if not np.isfinite(vector).all():
-        delta = _delta(item, EngineFinish.FAILED)
-        delta.error = "the model gave numbers that are not finite"
+        delta = _delta(item, EngineFinish.FAILED, error="the model gave numbers that are not finite")
     else:
         delta = _delta(item, EngineFinish.POOLED)
         delta.pooled = np.asarray(vector, dtype="<f4").tobytes()
@@ -143,9 +145,9 @@ def _answer(item: PooledInput, vector: Float32Array, now: float) -> TokenDelta:
     return delta
 
 
-def _delta(item: PooledInput, finish: EngineFinish) -> TokenDelta:
+def _delta(item: PooledInput, finish: EngineFinish, *, error: str | None = None) -> TokenDelta:
     request = item.request
-    delta = TokenDelta(request.request_id, 0, [], finish, num_prompt_tokens=request.num_prompt_tokens)
+    delta = TokenDelta(request.request_id, 0, [], finish, num_prompt_tokens=request.num_prompt_tokens, error=error)
     if request.script is not None:
         delta.num_cached_tokens = request.script.num_cached_tokens
         if request.script.num_prompt_tokens is not None:

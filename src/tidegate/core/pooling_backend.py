@@ -12,9 +12,10 @@ from tidegate.inference.pooling import PoolingInfo, PoolingMode, PoolingTask
 class PoolingCaps:
     """What a backend can read, fixed for its life.
 
-    A batch holds at most `max_batch_inputs` prompts, and `max_batch_tokens` tokens of them together; the longest prompt
-    (`info.max_input_tokens`) always fits alone. `tolerance` is the largest difference of one number of a vector that
-    the other prompts of its batch may make, as a part of the vector's length; 0.0 where they make none.
+    A batch holds at most `max_batch_inputs` prompts, and `max_batch_tokens` tokens of them together, or a single prompt
+    of at most `info.max_input_tokens`. `tolerance` is the largest difference of one number of a vector that the other
+    prompts of its batch may make, as a part of the vector's length, or of 1.0 where that is shorter; 0.0 where they
+    make none.
     """
 
     info: PoolingInfo
@@ -41,11 +42,15 @@ class PoolingBackend(Protocol):
         """Returns one vector for each prompt, in their order: shape [prompts, width of the task], as the model gives
         them, not scaled. The array is the caller's.
 
-        The batch keeps within the caps, no prompt is empty, and the model serves the task. Raises BackendError when the
-        pass failed; the process must then end.
+        The batch keeps within the caps, no prompt is empty, and the model serves the task. Raises PoolingError when
+        nothing was computed and a later batch may be, BackendError when the pass failed; the process must then end.
         """
         ...
 
     def close(self) -> None:
         """Gives back what the backend holds. Idempotent."""
         ...
+
+
+class PoolingError(Exception):
+    """A batch was not pooled, and nothing is broken. The message is for callers."""

@@ -190,6 +190,10 @@ class AdmissionController:
             self._quotas.settle(waiter.reservation, waiter.ticket.quotas, num_tokens, now)
         return True
 
+    def learn_chunks(self, chunks: ChunkRule) -> None:
+        """Takes how the engine cuts long prompts."""
+        self._forecast.chunks = chunks
+
     def observe(self, totals: StepTotals, num_blocks: int | None, now: float) -> None:
         """Takes what the engine says of itself: what it has done, and how many KV blocks it has (None: not known)."""
         self._load.capacity_blocks = None if num_blocks is None else num_blocks * self.limits.kv_overcommit

@@ -14,7 +14,7 @@ from tidegate.core.plan import StepPlan
 from tidegate.core.pooling_backend import PoolingBackend
 from tidegate.core.speculative.draft_filter import DraftFilter
 from tidegate.core.step import EngineCore
-from tidegate.engine.messages import AbortRequest, AddRequest, HoldRequest
+from tidegate.engine.messages import AbortRequest, AddRequest, FlushCache, HoldRequest
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.output import TokenDelta, TokenLogprob
 from tidegate.inference.request import InferenceRequest
@@ -92,6 +92,11 @@ class CoreDriver:
 
     def hold(self, request_id: str, *, held: bool) -> None:
         self.core.apply(HoldRequest(request_id, held), self.clock.now())
+
+    def flush(self) -> None:
+        """Drops what is only cached, and carries that out."""
+        self.core.apply(FlushCache(0), self.clock.now())
+        self.run()
 
     def step(self) -> list[TokenDelta]:
         """One step at the present instant."""

@@ -7,7 +7,7 @@ from tidegate.conformance.case import Case, Expect, Profile, Severity, Turn, exp
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.catalog.load_asks import SPARE_S, back_ask, calm_ask, probe_ask, rest_ask
 from tidegate.conformance.checks.load import is_back_to, is_no_slower_than_beside, is_not_held_up
-from tidegate.conformance.checks.refusal import is_bad_request
+from tidegate.conformance.checks.refusal import are_refused_alike
 from tidegate.conformance.checks.status import has_status
 from tidegate.conformance.checks.whole_answer import are_some_answered, is_answered_or_refused, is_whole_answer
 from tidegate.conformance.probing.capability import Capability
@@ -71,7 +71,7 @@ BURSTS: tuple[Case, ...] = (
             _burst("wholes", 12, _WHOLE),
             Ask(name="bad", copies=8, body=chat_body(temperature="hot")),
         ),
-        (*_held("streams"), *_held("wholes"), expect(is_bad_request, "bad")),
+        (*_held("streams"), *_held("wholes"), expect_over(are_refused_alike, "bad")),
     ),
     _case(
         "choices_at_once",

@@ -97,9 +97,12 @@ def ends_with_its_client(
             raise CannotTell(
                 f"the answer {name} ended by itself after {exchange.duration_s:.1f} s, status {exchange.status}"
             )
-    looks = [look for look in afters if look.sent_at_s >= _end_s(gone) and _end_s(look) <= _end_s(kept)]
+    sent = [look for look in afters if _end_s(gone) <= look.sent_at_s <= _end_s(kept)]
+    if not sent:
+        raise CannotTell("the client had not left when metrics were asked for for the last time")
+    looks = [look for look in sent if _end_s(look) <= _end_s(kept)]
     if not looks:
-        raise CannotTell("the client had not left when metrics were read for the last time")
+        raise CannotTell(f"metrics were answered after {sent[0].duration_s:.1f} s, too late to tell anything")
     findings = [list(is_back_to(beside, look)) for look in looks]
     if all(findings):
         yield from (replace(fault, ask=gone.ask) for fault in findings[-1])

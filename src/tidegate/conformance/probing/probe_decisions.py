@@ -9,6 +9,7 @@ from collections.abc import Callable
 from urllib.parse import unquote, urlsplit
 
 from tidegate.conformance.answer import read_answer
+from tidegate.conformance.checks.tokenizer_dialects import text_of
 from tidegate.conformance.honest_refusal import describe_refusal
 from tidegate.conformance.probing.site import Site
 from tidegate.conformance.wire.exchange import Exchange
@@ -57,6 +58,22 @@ def returns_token_ids(site: Site, exchanges: tuple[Exchange, ...]) -> str | None
     return None
 
 
+def has_a_tokenizer(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:
+    """Some place turns a text into token ids, and its neighbour turns ids into a text; with our contract it is a
+    promise. The exchanges: one for each place there, then one for each place back, in the same order.
+    """
+    if site.has_contract:
+        return None
+    half = len(exchanges) // 2
+    for there, back in zip(exchanges[:half], exchanges[half:], strict=True):
+        if there.status == 200 and isinstance(at(there.json, "tokens"), list) and text_of(back) is not None:
+            return None
+    seen = ", ".join(
+        f"POST {one.url}: {one.status if one.status is not None else one.ending.value}" for one in exchanges[:half]
+    )
+    return f"no tokenize route with a way back in a known form ({seen})"
+
+
 def writes_reasoning(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:
     """The answer, whole, has reasoning apart from its content."""
     if (reason := is_served(site, exchanges)) is not None:
@@ -74,8 +91,8 @@ def obeys_choice(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:
 
 
 def ignores_ends(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:
-    """Pairs of a question with and without `ignore_eos`: an answer that ends by itself goes on to its limit with it;
-    with our contract, taking it is enough.
+    """Pairs of a question without and with `ignore_eos` and `min_tokens`: an answer that ends by itself goes on to its
+    limit with them; with our contract, taking them is enough.
     """
     asked = exchanges[1::2]
     if (reason := is_served(site, asked)) is not None or site.has_contract:
@@ -85,7 +102,9 @@ def ignores_ends(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:
     if ("stop", "length") in pairs:
         return None
     if ("stop", "stop") in pairs:
-        return "ignore_eos has no effect: an unknown field that is ignored, as the OpenAI contract allows"
+        return (
+            "ignore_eos and min_tokens have no effect: unknown fields that are ignored, as the OpenAI contract allows"
+        )
     return f"{COULD_NOT_TELL}: no answer ended by itself before its token limit"
 
 

@@ -13,8 +13,13 @@ from tidegate.conformance.wire.redaction import REDACTED, Redaction
 from tidegate.conformance.wire.target import Target
 
 USER_AGENT = "tidegate-conform"
-ENDLESS_FIELDS = {"ignore_eos": True}
-"""Extension of several servers: no end token ends the answer."""
+
+
+def endless(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a body with `max_tokens` and the extensions by which an answer goes on until then: some servers know
+    `ignore_eos`, some `min_tokens`.
+    """
+    return {**body, "ignore_eos": True, "min_tokens": body["max_tokens"]}
 
 
 @lru_cache(maxsize=16)
@@ -76,7 +81,7 @@ class Filling:
 
 
 def fill(ask: Ask, filling: Filling, *, is_scripted: bool, ignores_eos: bool = False) -> WireRequest:
-    """Returns the request as it goes over the wire. `ignores_eos`: the server obeys that extension. Raises CannotTell
+    """Returns the request as it goes over the wire. `ignores_eos`: the server obeys those extensions. Raises CannotTell
     and TargetError.
     """
     target = filling.target
@@ -85,7 +90,7 @@ def fill(ask: Ask, filling: Filling, *, is_scripted: bool, ignores_eos: bool = F
     if ask.script is not None and is_scripted and isinstance(body, dict):
         body = body | {"x_script": filling.value(ask.script)}
     elif ask.is_endless and ignores_eos and isinstance(body, dict):
-        body = body | ENDLESS_FIELDS
+        body = endless(body)
     if ask.raw is not None:
         raw: bytes = filling.value(ask.raw)
         data = raw.replace(b"{model}", json.dumps(target.model)[1:-1].encode())
