@@ -16,15 +16,15 @@ SLOTS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """What a peer's command is made of. `folder` is the peer's own; `gguf` is the model's file.
-
-    `num_slots`: how many requests run at once, where the peer has a setting for it.
+    """What a peer's command is made of. `folder` is the peer's own; `gguf` is the model's file. `api_key`: what the
+    server asks for; empty: nothing. `num_slots`: how many requests run at once, where the peer has a setting for it.
     """
 
     folder: Path
     gguf: Path
     port: int
     num_threads: int
+    api_key: str = ""
     num_slots: int = SLOTS
 
     def program(self, name: str) -> str:
@@ -53,6 +53,8 @@ class Peer:
     end_patience_s: float = 20.0
     """For its end, before it is killed."""
     is_vllm: bool = False
+    takes_key: bool = False
+    """It can be told to ask for an API key."""
     settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -64,7 +66,7 @@ def _llamacpp(start: Start) -> tuple[str, ...]:
     sizes = (str(start.num_slots), str(start.num_slots * CONTEXT_TOKENS), str(start.num_threads))
     template = str(INSIDE / "tools.jinja")
     program = str(INSIDE / "llamacpp_server.py")
-    return (start.program("python"), program, str(start.gguf), str(start.port), MODEL, template, *sizes)
+    return (start.program("python"), program, str(start.gguf), str(start.port), MODEL, template, *sizes, start.api_key)
 
 
 def _vllm(start: Start) -> tuple[str, ...]:
@@ -77,7 +79,11 @@ def _vllm(start: Start) -> tuple[str, ...]:
         "--chat-template",
         str(INSIDE / "tools.jinja"),
     )
-    return (start.program("vllm"), "serve", str(start.model_folder), *where, *sizes, *tools)
+    return (start.program("vllm"), "serve", str(start.model_folder), *where, *sizes, *tools, *_key(start, "--api-key"))
+
+
+def _key(start: Start, option: str) -> tuple[str, ...]:
+    return (option, start.api_key) if start.api_key else ()
 
 
 def _llama_cpp_python(start: Start) -> tuple[str, ...]:
@@ -85,7 +91,7 @@ def _llama_cpp_python(start: Start) -> tuple[str, ...]:
     threads = ("--n_threads", str(start.num_threads), "--n_threads_batch", str(start.num_threads))
     # Without interrupt_requests a second request waits for the first; with it, it ends the first.
     manner = ("--logits_all", "true", "--verbose", "false", "--interrupt_requests", "false")
-    sizes = ("--n_ctx", str(CONTEXT_TOKENS))
+    sizes = ("--n_ctx", str(CONTEXT_TOKENS), *_key(start, "--api_key"))
     return (start.program("python"), "-m", "llama_cpp.server", *where, *sizes, *threads, *manner)
 
 
@@ -109,6 +115,7 @@ PEERS = (
         command=_llamacpp,
         model=MODEL,
         ready_path="/health",
+        takes_key=True,
     ),
     Peer(
         name="vllm",
@@ -121,6 +128,7 @@ PEERS = (
         patience_s=600.0,
         end_patience_s=60.0,
         is_vllm=True,
+        takes_key=True,
         settings={"VLLM_CPU_KVCACHE_SPACE": "2", "VLLM_NO_USAGE_STATS": "1"},
     ),
     Peer(
@@ -131,6 +139,7 @@ PEERS = (
         command=_llama_cpp_python,
         model=MODEL,
         ready_path="/v1/models",
+        takes_key=True,
     ),
     Peer(
         name="guidellm",

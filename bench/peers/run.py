@@ -37,6 +37,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--build", type=Path, default=BUILD, metavar="DIR", help="default: build/peers")
     parser.add_argument("--model", metavar="FILE.gguf", help="default: the bundled model")
     parser.add_argument("--threads", type=int, default=1, help="default: 1, which no other process can hold up")
+    parser.add_argument("--api-key", default="", metavar="KEY", help="the server asks for it; default: for none")
     parser.add_argument("--setup-only", action="store_true", help="make the environment and end")
     parser.add_argument("--list", action="store_true", help="name the peers and end")
     ours = list(takewhile(lambda part: part != "--", sys.argv[1:]))
@@ -60,10 +61,18 @@ def main() -> int:
 
 def run(peer: Peer, arguments: argparse.Namespace) -> int:
     """Makes and serves a peer. Raises PeerTroubleError when that fails or the server ends by itself."""
+    if arguments.api_key and not peer.takes_key:
+        raise PeerTroubleError(f"{peer.name} cannot be told to ask for a key")
     folder = (arguments.build / peer.name).resolve()
     gguf = Path(arguments.model or bundled_model()).resolve()
     with alone(folder):
-        start = Start(folder=folder, gguf=gguf, port=free_port(arguments.port), num_threads=arguments.threads)
+        start = Start(
+            folder=folder,
+            gguf=gguf,
+            port=free_port(arguments.port),
+            num_threads=arguments.threads,
+            api_key=arguments.api_key,
+        )
         make_environment(peer, start)
         say(f"{peer.package} {installed_version(peer, start)}: {peer.what}")
         if arguments.setup_only:

@@ -75,7 +75,7 @@ def _answers(port: int, path: str) -> bool:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5.0)
     try:
         connection.request("GET", path)
-        return connection.getresponse().status == http.HTTPStatus.OK
+        return connection.getresponse().status in (http.HTTPStatus.OK, http.HTTPStatus.UNAUTHORIZED)
     except (OSError, http.client.HTTPException):
         return False
     finally:

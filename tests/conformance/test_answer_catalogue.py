@@ -4,6 +4,7 @@ import pytest
 
 from harness.judged_case import cases_of
 from tidegate.conformance.case import Case, Profile
+from tidegate.conformance.checks.same_answer import is_like_repeated
 from tidegate.conformance.clauses.answers import OPENAI_ANSWERS, TIDEGATE_ANSWERS
 from tidegate.conformance.clauses.clause import CLAUSES
 
@@ -34,6 +35,18 @@ def test_a_case_is_bounded_and_checks_what_it_asks(case: Case) -> None:
         assert ask.raw is not None or max(limits) > 0 or body.get("echo")
         assert max(limits) <= MAX_TOKENS
         assert any(ask.name in expectation.on for expectation in case.expects)
+
+
+def _compares_a_stream(case: Case) -> bool:
+    return any(expectation.check is is_like_repeated and expectation.on[0] == "whole" for expectation in case.expects)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if _compares_a_stream(case)], ids=_id)
+def test_the_whole_answer_is_asked_again_in_other_words(case: Case) -> None:
+    """Who answers to every byte of a request repeats itself, and is not accused of streaming something else."""
+    whole, again, it = (next(ask for ask in case.asks if ask.name == name) for name in ("whole", "again", "it"))
+    assert it.body == {**whole.body, "stream": True}
+    assert again.body == {**whole.body, "stream": False} != whole.body
 
 
 def test_there_are_enough_and_each_title_is_its_own() -> None:

@@ -21,6 +21,7 @@ from tidegate.conformance.checks.stops import (
     text_before,
 )
 from tidegate.conformance.checks.stream_framing import arrives_over_time
+from tidegate.conformance.checks.tool_calls import cut_is_honest
 from tidegate.conformance.checks.unicode_text import says_in_json
 from tidegate.conformance.checks.usage import is_cut_at, says_that_it_was_cut
 from tidegate.conformance.verdict import CannotTell, Fault
@@ -275,3 +276,16 @@ def test_a_slow_answer_is_not_accused_and_one_that_never_ends_is() -> None:
 def test_a_queue_before_the_first_token_is_no_buffering() -> None:
     queued = _streamed([2.0, 2.01, 2.02], 2.02)
     assert outcome(arrives_over_time, _streamed([2.0], 2.0), queued, _streamed([1.0], 1.0)) == CANNOT_TELL
+
+
+@pytest.mark.parametrize(
+    ("finish", "tokens", "expected"),
+    [
+        ("length", 8, RIGHT),
+        ("stop", 8, WRONG),
+        ("stop", 5, CANNOT_TELL),
+        ("stop", 11, CANNOT_TELL),
+    ],
+)
+def test_an_answer_beyond_its_limit_was_not_cut(finish: str, tokens: int, expected: str) -> None:
+    assert outcome(cut_is_honest, said("I pick red", finish=finish, tokens=tokens), budget=8) == expected

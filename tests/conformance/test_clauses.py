@@ -38,3 +38,39 @@ def test_a_case_of_the_openai_profile_rests_on_a_public_clause() -> None:
         for case in CASES
         if case.profile.value == "openai" and not any(name.startswith("openai:") for name in case.clauses)
     ] == []
+
+
+_OWN_CLAUSE: dict[str, tuple[str, ...]] = {
+    "tidegate.conformance.checks.errors.is_refused": ("openai:errors.blame", "tidegate:errors.shape"),
+    "tidegate.conformance.checks.invalid_value.is_refused": ("openai:errors.blame",),
+    "tidegate.conformance.checks.sturdiness.is_answered": ("openai:errors.blame",),
+    "tidegate.conformance.checks.constrained_text.keeps_schema": (
+        "openai:response_format.schema",
+        "tidegate:structured.enforced",
+        "tidegate:structured.extension",
+    ),
+    "tidegate.conformance.checks.tool_calls.calls_are_made": (
+        "openai:tools.choice_required",
+        "openai:tools.choice_named",
+        "openai:tools.choice_allowed",
+        "openai:tools.custom",
+        "tidegate:tools.enforced",
+        "tidegate:tools.named_once",
+    ),
+}
+"""A check to the clauses of which one is broken where it finds a fault."""
+
+
+@pytest.mark.parametrize("check", _OWN_CLAUSE)
+def test_a_case_names_the_clause_that_its_check_finds_broken(check: str) -> None:
+    using = [
+        case
+        for case in CASES
+        if any(
+            f"{expectation.check.__module__}.{expectation.check.__name__}" == check
+            and not set(expectation.args.get("allowed", ())) & {401, 403}
+            for expectation in case.expects
+        )
+    ]
+    assert using
+    assert [case.id for case in using if not set(case.clauses) & set(_OWN_CLAUSE[check])] == []

@@ -18,7 +18,7 @@ from tidegate.conformance.case import Case
 
 AREAS = ("chat", "completions", "stream")
 MUTANTS = {**chat.MUTANTS, **completions.MUTANTS, **stream.MUTANTS, **stream_framing.MUTANTS}
-BASES: dict[str, Base] = {}
+BASES: dict[str, Base] = {"stream.heartbeat": "restless"}
 """Cases whose right server is not the scripted one."""
 
 pytestmark = pytest.mark.process

@@ -13,11 +13,11 @@ from harness.judged_case import (
     right_rows,
 )
 from harness.mutant import Base, Mutant
-from mutants import reasoning, tokens
+from mutants import reasoning, tokenizers, tokens
 from tidegate.conformance.case import Case
 
-AREAS = ("reasoning", "tokens")
-MUTANTS = {**reasoning.MUTANTS, **tokens.MUTANTS}
+AREAS = ("reasoning", "tokens", "tokenizers")
+MUTANTS = {**reasoning.MUTANTS, **tokens.MUTANTS, **tokenizers.MUTANTS}
 BASES: dict[str, Base] = {}
 """Cases whose right server is not the scripted one."""
 

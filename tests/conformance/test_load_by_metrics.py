@@ -9,6 +9,7 @@ from tidegate.conformance.checks.load import (
     ends_with_its_client,
     has_quickened,
     is_back_to,
+    is_no_slower_than_beside,
     rests,
     work_is_still_due,
 )
@@ -83,6 +84,10 @@ LEFT_BEHIND: dict[str, tuple[list[Exchange], str]] = {
     "the look came late": ([_look(0, 0), _look(1, 1.2), STAYS, LEAVES, _look(1, 2.7)], "too late"),
     "it had not left": ([_look(0, 0), _look(1, 0.4), STAYS, _left(1.0, 5.0), _look(1, 2.7)], "had not left"),
     "all had left": ([_look(0, 0), _look(1, 0.4), STAYS, LEAVES, _look(0, 7.5)], "had not left"),
+    "metrics come late": (
+        [_look(0, 0), _look(1, 0.4), STAYS, LEAVES, replace(_look(2, 2.7), duration_s=9.0)],
+        "too late to tell anything",
+    ),
 }
 
 
@@ -133,3 +138,25 @@ def test_time_tells_of_load_only_where_it_is_plain(
     else:
         with pytest.raises(CannotTell, match=outcome):
             list(has_quickened(*exchanges))
+
+
+WAITS: dict[str, tuple[float, float, float, bool]] = {
+    "quick": (0.05, 0.05, 0.06, True),
+    "it waits its turn, as beside the control": (0.05, 2.4, 4.6, True),
+    "it waits far longer than beside the control": (0.05, 0.1, 3.5, False),
+    "a slow machine": (0.4, 0.1, 5.9, True),
+}
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_a_request_is_held_up_only_where_it_waits_longer_than_for_its_turn(name: str) -> None:
+    quiet, control, beside, holds = WAITS[name]
+    faults = list(is_no_slower_than_beside(_took(quiet), _took(control), _took(beside), spare_s=2.0, times=2.0))
+    assert (faults == []) == holds
+
+
+def test_no_answer_beside_others_is_a_fault_and_no_control_no_verdict() -> None:
+    nothing = exchanged(ending=Ending.TIMED_OUT)
+    assert list(is_no_slower_than_beside(_took(0.1), _took(0.1), nothing, spare_s=2.0, times=2.0)) != []
+    with pytest.raises(CannotTell, match="the control"):
+        list(is_no_slower_than_beside(_took(0.1), nothing, _took(9.0), spare_s=2.0, times=2.0))

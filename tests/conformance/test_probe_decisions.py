@@ -29,6 +29,15 @@ def routed(path: str, status: int, body: Any) -> Exchange:
     return replace(answered(status, {"detail": body}), method="GET", url=f"http://peer/v1{path}")
 
 
+def pairs(*ends: str) -> tuple[Exchange, ...]:
+    return tuple(answered(200, {"choices": [{"index": 0, "message": {}, "finish_reason": end}]}) for end in ends)
+
+
+def counted(num_tokens: int) -> Exchange:
+    answer = answered(200, {"choices": [{"index": 0, "message": {}}], "usage": {"completion_tokens": num_tokens}})
+    return replace(answer, request_json={"max_tokens": 1})
+
+
 NOWHERE = routed("/no-such-mxyz", 404, "no /v1/no-such-mxyz")
 
 
@@ -95,6 +104,19 @@ OTHERS: dict[str, tuple[decisions.Decision, Site, tuple[Exchange, ...], str | No
     "tokens": (decisions.returns_token_ids, PEER, (answered(200, {"tokens": [1]}), answered(200, {})), None),
     "tokens in another form": (decisions.returns_token_ids, PEER, (answered(200, {}), answered(200, {})), "a form"),
     "no way back": (decisions.returns_token_ids, PEER, (answered(200, {"tokens": [1]}), answered(404, {})), "404"),
+    "a tokenizer at the root": (
+        decisions.has_a_tokenizer,
+        PEER,
+        (answered(404, {}), answered(200, {"tokens": [1]}), answered(404, {}), answered(200, {"content": "a"})),
+        None,
+    ),
+    "a tokenizer without a way back": (
+        decisions.has_a_tokenizer,
+        PEER,
+        (answered(200, {"tokens": [1]}), answered(404, {}), answered(404, {}), answered(200, {"text": "a"})),
+        "no tokenize route",
+    ),
+    "a tokenizer of ours is for the cases": (decisions.has_a_tokenizer, OURS, (), None),
     "contract": (decisions.describes_itself, OURS, (answered(404, {}),), None),
     "no contract": (decisions.describes_itself, PEER, (answered(404, {}),), "404"),
     "no contract, and any path is answered": (decisions.describes_itself, PEER, (TAKEN,), "does not answer"),
@@ -123,6 +145,15 @@ OTHERS: dict[str, tuple[decisions.Decision, Site, tuple[Exchange, ...], str | No
     "n ignored by a peer": (decisions.gives_two_choices, PEER, (TAKEN,), "1 came"),
     "n ignored by us is for the cases": (decisions.gives_two_choices, OURS, (TAKEN,), None),
     "n breaks it": (decisions.gives_two_choices, PEER, (answered(500, {}),), "could not tell"),
+    "an answer goes on": (decisions.ignores_ends, PEER, pairs("stop", "stop", "stop", "length"), None),
+    "ignore_eos ignored by a peer": (decisions.ignores_ends, PEER, pairs("stop", "stop"), "no effect"),
+    "nothing ends by itself": (decisions.ignores_ends, PEER, pairs("length", "length"), "could not tell"),
+    "ignore_eos refused": (decisions.ignores_ends, PEER, (TAKEN, answered(400, REFUSAL)), "not served"),
+    "ignore_eos of ours": (decisions.ignores_ends, OURS, pairs("stop", "stop"), None),
+    "a limit kept": (decisions.keeps_a_token_limit, PEER, (counted(1),), None),
+    "a limit of which nothing is told": (decisions.keeps_a_token_limit, PEER, (TAKEN,), None),
+    "a limit ignored by a peer": (decisions.keeps_a_token_limit, PEER, (counted(9),), "chat.max_tokens"),
+    "a limit ignored by us is for the cases": (decisions.keeps_a_token_limit, OURS, (counted(9),), None),
     "a route": (decisions.is_a_route, PEER, (routed("/models", 200, {}), NOWHERE), None),
     "a route that fails": (decisions.is_a_route, PEER, (routed("/models", 500, {}), NOWHERE), "could not tell"),
     "no such route": (decisions.is_a_route, PEER, (routed("/models/x", 404, "no /v1/models/x"), NOWHERE), "no such"),

@@ -21,6 +21,7 @@ from tidegate.contract.operations import OPERATIONS
 from tidegate.contract.self_description import SCHEMA_ID, SelfDescription
 from tidegate.contract.unknown_fields import UnknownFieldPolicy
 from tidegate.inference.model_info import ModelInfo
+from tidegate.inference.pooling import PoolingInfo, PoolingMode
 from tidegate.lifecycle.principal import ANONYMOUS, Principal, Quotas
 from tidegate.serving.describe import describe_contract, field_uses
 from tidegate.serving.published_limits import ONLY_OF_SCRIPTS, PUBLISHED_LIMITS
@@ -28,7 +29,8 @@ from tidegate.serving.request_policy import RequestPolicy
 from tidegate.serving.server_facts import IdempotencyFacts
 
 ROOT = Path(__file__).parents[2]
-INFO = ModelInfo(258, 4096, (257,), 8, 128, 16, "feed", "simulated 1")
+POOLING = PoolingInfo(PoolingMode.MEAN, 8, 512)
+INFO = ModelInfo(258, 4096, (257,), 8, 128, 16, "feed", "simulated 1", pooling=POOLING)
 SECTION_12 = (
     *("body_bytes", "json_depth", "messages", "prompts", "choices", "stop_strings", "logit_bias_entries", "tools"),
     *("tool_bytes", "schema_bytes", "schema_depth", "grammar_compile_ms", "template_ms", "template_bytes"),
@@ -158,7 +160,7 @@ def test_limits_of_scripts_are_only_the_scripted_engines() -> None:
 def test_every_body_field_of_a_route_is_described(operation: Any) -> None:
     endpoint = next(one for one in describe().models[0].endpoints if one.path == operation.path)
     assert list(endpoint.fields) == list(operation.request.__struct_fields__)
-    assert endpoint.streams == operation.is_generating
+    assert endpoint.streams == (operation.chunk is not None)
     for use in endpoint.fields.values():
         assert (use.use == "not_served") == (use.reason is not msgspec.UNSET)
 

@@ -10,7 +10,9 @@ from tidegate.testing.requests import make_request
 
 def _sequence(arrival: int, *, priority: int = 0, not_before: float = 0.0) -> Sequence:
     request = make_request(f"r{arrival}", "a", priority=priority)
-    return LiveRequest(request, arrival=arrival, arrived_at=not_before, first_key=arrival).sequences[0]
+    live = LiveRequest(request, arrival=arrival, arrived_at=0.0, first_key=arrival)
+    live.sequences[0].not_before = not_before
+    return live.sequences[0]
 
 
 def test_lower_priority_values_come_first_then_older_requests() -> None:

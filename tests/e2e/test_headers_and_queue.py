@@ -10,6 +10,10 @@ from harness.server_thread import ServerThread
 BODIES = {
     "/v1/chat/completions": {"model": "simulated", "messages": [{"role": "user", "content": "a"}], "max_tokens": 1},
     "/v1/completions": {"model": "simulated", "prompt": "a", "max_tokens": 1},
+    "/v1/embeddings": {"model": "simulated", "input": "a"},
+    "/v1/score": {"model": "simulated", "text_1": "a", "text_2": "b"},
+    "/v1/rerank": {"model": "simulated", "query": "a", "documents": ["b"]},
+    "/v1/classify": {"model": "simulated", "input": "a", "labels": ["b"]},
 }
 
 

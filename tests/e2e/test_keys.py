@@ -25,7 +25,11 @@ BODY = {
     "x_script": {"pieces": ["48", "69"]},
 }
 CREDENTIAL = "0123456789abcdef0123456789abcdef"
-PROTECTED = ((CHAT, "POST"), ("/v1/completions", "POST"), ("/v1/tokenize", "POST"), (MODELS, "GET"))
+READING = ("/v1/embeddings", "/v1/score", "/v1/rerank", "/v1/classify")
+PROTECTED = (
+    *((path, "POST") for path in (CHAT, "/v1/completions", *READING, "/v1/tokenize", "/v1/detokenize")),
+    (MODELS, "GET"),
+)
 HOSTS = ("evil/?", "x/#", "a/?x=", "127.0.0.1/healthz?")
 
 

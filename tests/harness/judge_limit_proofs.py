@@ -26,6 +26,11 @@ JUDGE_PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
         "bytes_that_unpack_beyond_the_bound_are_refused": ("conformance/recording/format.py MAX_BYTES",),
         "a_file_beyond_the_bound_is_not_read": ("conformance/recording/files.py MAX_FILE_BYTES",),
     },
+    "conformance/test_heartbeat_check.py": {
+        "a_heartbeat_that_is_not_told_or_beyond_the_bound_is_not_waited_for": (
+            "conformance/checks/heartbeat.py LONGEST_S",
+        ),
+    },
 }
 
 JUDGE_REASONS = {

@@ -26,10 +26,10 @@ from tidegate.conformance.wire.target import Target
 Mutants = Mapping[str, Sequence[Mutant]]
 """Id of a case to the mutants that it must catch."""
 
-NOT_SERVED = frozenset({Capability.EMBEDDINGS})
 SCRIPTED_ONLY = frozenset({Capability.SCRIPT})
 
 
+HEARTBEAT_S = 0.4
 ADMIN_TOKEN = "0123456789abcdef0123456789abcdef"
 
 
@@ -79,9 +79,10 @@ class RightServers:
         engine = "simulated" if base == "simulated" else "scripted"
         state_dir = lend_state_folder(self)
         key = add_key(state_dir, "judge") if base == "keyed" else None
-        settings = {"auth__admin_token_file": _write_admin_token(state_dir)} if key else {}
+        settings: dict[str, object] = {"auth__admin_token_file": _write_admin_token(state_dir)} if key else {}
+        settings |= {"server__heartbeat_s": HEARTBEAT_S} if base == "restless" else {}
         server = self._stack.enter_context(ServerProcess(engine, server__state_dir=state_dir, **settings))
-        absent = NOT_SERVED | (frozenset() if engine == "scripted" else SCRIPTED_ONLY)
+        absent = frozenset() if engine == "scripted" else SCRIPTED_ONLY
         absent |= frozenset() if key else frozenset({Capability.AUTH})
         probed = Probed(engine, frozenset(Capability) - absent, {}, engine == "scripted", True)
         target = Target(

@@ -173,9 +173,15 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
             "serving/script_rules.py MAX_CONTROLS",
         ),
     },
+    "backends_llama/test_calibration.py": {
+        "a_large_model_is_timed_no_longer_than_the_budget_and_one_step": ("backends/llama_cpp/calibrate.py BUDGET_S",),
+        "a_bounded_number_is_remembered_and_the_oldest_goes_first": (
+            "backends/llama_cpp/calibration_file.py MAX_ENTRIES",
+        ),
+    },
     "core/test_scheduling.py": {
         "more_choices_than_rows_run_in_waves": ("cli/settings.py EngineSettings.max_sequences",),
-        "a_long_prompt_never_stalls_a_running_stream": ("cli/settings.py EngineSettings.prefill_chunk_tokens",),
+        "a_long_prompt_never_stalls_a_running_stream": ("engine_process/wiring.py PREFILL_CHUNK_TOKENS",),
     },
     "e2e/test_backpressure.py": {
         "a_reader_that_stops_and_comes_back_gets_the_same_text": ("cli/settings.py ServerSettings.unsent_bytes",),

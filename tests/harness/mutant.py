@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Headers = list[tuple[str, str]]
-Base = Literal["scripted", "simulated", "keyed", "embeddings"]
+Base = Literal["scripted", "simulated", "keyed", "restless", "embeddings"]
 """Engine of the right server behind a mutant; `keyed` is scripted, every route needs a key, and the admin listener its
-credential; `embeddings` is a small server of the tests.
+credential; `restless` is scripted, and its streams have a heartbeat every 0.4 s; `embeddings` is a small server of the
+tests.
 """
 
 

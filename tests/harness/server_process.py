@@ -18,7 +18,8 @@ PROGRAM = "from tidegate.cli.main import main; main()"
 class ServerProcess:
     """Used as a context manager, ready when entered. `settings` are like `server__drain_timeout_s`: 1.5.
 
-    Its state lies in a folder of its own, unless `server__state_dir` says where.
+    Its state lies in a folder of its own, unless `server__state_dir` says where. Nothing is calibrated, unless
+    `engine__calibrate` says so: each folder would have to.
     `program` is Python that ends by running the command line; a test of crashes adds the crash.
     """
 
@@ -27,6 +28,7 @@ class ServerProcess:
         environment["TIDEGATE_SERVER__STATE_DIR"] = lend_state_folder(self)
         environment |= {f"TIDEGATE_{name.upper()}": str(value) for name, value in settings.items()}
         environment["TIDEGATE_LOG__FORMAT"] = "json"
+        environment.setdefault("TIDEGATE_ENGINE__CALIBRATE", "false")
         self._process = subprocess.Popen(
             [sys.executable, "-c", program, "serve", "--engine", engine, "--port", "0", "--admin-port", "0"],
             stdin=subprocess.DEVNULL,

@@ -101,7 +101,7 @@ class FakeService:
             self.num_cancelled += 1
             raise
 
-    completion = tokenize = detokenize = chat
+    completion = embeddings = score = rerank = classify = tokenize = detokenize = chat
 
     async def claim_slot(self, principal: Principal, route: str) -> KeySlot:
         return FreeSlot()

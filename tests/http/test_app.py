@@ -16,6 +16,7 @@ from tidegate.observability.observer import NullObserver
 from tidegate.testing.asgi_client import AsgiClient, AsgiConnection
 
 CHAT = "/v1/chat/completions"
+ROUTES = ("completions", "embeddings", "score", "rerank", "classify", "tokenize", "detokenize")
 
 
 class CountingObserver(NullObserver):
@@ -53,7 +54,7 @@ def service(make: Any) -> Any:
     return make.service()
 
 
-@pytest.mark.parametrize("target", [CHAT, "/v1/completions", "/v1/tokenize", "/v1/detokenize"])
+@pytest.mark.parametrize("target", [CHAT, *(f"/v1/{name}" for name in ROUTES)])
 def test_a_call_reaches_the_service_with_what_the_client_sent(service: Any, target: str) -> None:
     headers = [("X-Request-Id", "mine"), ("content-type", "application/json"), ("X-Deadline-Ms", "5")]
     answer = ask(make_public_app(service), "POST", target + "?q=1", headers=headers, body=b'{"a":1}')

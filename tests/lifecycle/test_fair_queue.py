@@ -1,4 +1,4 @@
-"""FairQueue: priority first, then turns between keys by price, then arrival; and nobody starves."""
+"""FairQueue: priority moves places in line, then turns between keys by price, then arrival; and nobody starves."""
 
 from collections import defaultdict
 
@@ -8,12 +8,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tidegate.errors import InternalError
+from tidegate.inference.turn_rule import TurnRule
 from tidegate.lifecycle.fair_queue import FairQueue
 from tidegate.lifecycle.ticket import Ticket
 
 
-def ticket(ticket_id: str, key_id: str = "a", *, num_blocks: int = 1, priority: int = 0) -> Ticket:
-    return Ticket(ticket_id, key_id, 1, 1, 1, num_blocks, 0.0, priority)
+def ticket(
+    ticket_id: str, key_id: str = "a", *, num_blocks: int = 1, priority: int = 0, received_at: float = 0.0
+) -> Ticket:
+    return Ticket(ticket_id, key_id, 1, 1, 1, num_blocks, received_at, priority)
 
 
 def pop_all(queue: FairQueue) -> list[str]:
@@ -117,12 +120,56 @@ def test_no_key_waits_for_more_than_its_share_of_the_others_work(
         served[going.key_id] += going.num_blocks
 
 
+STEP_S = 2.0
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(-3, 3), st.lists(st.tuples(st.integers(-3, 3), st.sampled_from("abc")), max_size=60))
+def test_nobody_waits_for_more_than_the_head_start_of_more_urgent_priorities(
+    own: int, others: list[tuple[int, str]]
+) -> None:
+    """One comes each second, more than ever go: who came too late to pass us goes after us, unless it takes its
+    key's turn before an older one of its level."""
+    queue = FairQueue(TurnRule(STEP_S))
+    queue.add(ticket("me", "me", priority=own))
+    newcomers = [*others, *[(-3, "a")] * 40]
+    places = {"me": own * STEP_S}
+    served: list[str] = []
+    for second, (priority, key) in enumerate(newcomers):
+        arriving = ticket(f"t{second}", key, priority=priority, received_at=float(second))
+        queue.add(arriving)
+        places[arriving.ticket_id] = second + priority * STEP_S
+        served.append(queue.pop().ticket_id)
+    assert "me" in served, "starved"
+    early = sum(place <= places["me"] for name, place in places.items() if name != "me")
+    # While an older one of a level waits behind its own key's requests, each of the two other keys has a turn.
+    assert served.index("me") <= 3 * early
+
+
+def test_where_priorities_do_not_count_only_arrival_and_turns_do() -> None:
+    queue = FairQueue(TurnRule(None))
+    for word in ["a1!5", "b1", "a2!-5", "c1!-5"]:
+        queue.add(parse(word))
+    assert [waiting.ticket_id for waiting in queue.in_order()] == ["a1", "b1", "c1", "a2"]
+    assert pop_all(queue) == ["a1", "b1", "c1", "a2"]
+
+
+def test_a_step_of_priority_is_worth_its_seconds_and_no_more() -> None:
+    queue = FairQueue(TurnRule(STEP_S))
+    queue.add(ticket("patient", "a", priority=5, received_at=0.0))
+    queue.add(ticket("in_time", "b", priority=0, received_at=9.0))
+    queue.add(ticket("tie", "c", priority=0, received_at=10.0))
+    queue.add(ticket("late", "d", priority=-1, received_at=12.5))
+    assert pop_all(queue) == ["in_time", "tie", "patient", "late"]
+
+
 class Lines(RuleBasedStateMachine):
     """Any order of coming, going and leaving, against a plain model of the same rules."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.queue = FairQueue()
+        self.queue = FairQueue(TurnRule(STEP_S))
+        self.now = 0.0
         self.waiting: list[Ticket] = []
         self.tags: dict[tuple[int, str], int] = {}
         self.virtual: dict[int, int] = {}
@@ -132,16 +179,23 @@ class Lines(RuleBasedStateMachine):
         return self.tags.get((priority, key), 0)
 
     def next_up(self) -> Ticket:
-        priority = min(waiting.priority for waiting in self.waiting)
+        oldest: dict[int, Ticket] = {}
+        for waiting in self.waiting:
+            oldest.setdefault(waiting.priority, waiting)
+        priority = min(oldest, key=lambda level: (oldest[level].received_at + level * STEP_S, level))
         heads: dict[str, Ticket] = {}
         for waiting in self.waiting:
             if waiting.priority == priority:
                 heads.setdefault(waiting.key_id, waiting)
         return min(heads.values(), key=lambda head: (self.tag(priority, head.key_id), self.waiting.index(head)))
 
-    @rule(key=st.sampled_from("abc"), num_blocks=st.integers(0, 5), priority=st.integers(-1, 1))
-    def add(self, key: str, num_blocks: int, priority: int) -> None:
-        arriving = ticket(f"t{self.num_added}", key, num_blocks=num_blocks, priority=priority)
+    @rule(
+        key=st.sampled_from("abc"), num_blocks=st.integers(0, 5), priority=st.integers(-1, 1), after=st.integers(0, 3)
+    )
+    def add(self, key: str, num_blocks: int, priority: int, after: int) -> None:
+        self.now += after
+        name = f"t{self.num_added}"
+        arriving = ticket(name, key, num_blocks=num_blocks, priority=priority, received_at=self.now)
         self.num_added += 1
         if all((other.key_id, other.priority) != (key, priority) for other in self.waiting):
             self.tags[priority, key] = max(self.tag(priority, key), self.virtual.get(priority, 0))

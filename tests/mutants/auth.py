@@ -103,13 +103,13 @@ MUTANTS: Mutants = {
     "auth.malformed": tuple(
         _LetsIn(says, _given(pattern))
         for says, pattern in (
-            ("takes the key without a scheme", r"^tg_"),
             ("takes the beginning of a key", r"tg_\w+x$"),
             ("takes any scheme", r"^Basic"),
             ("takes an empty key", r"^Bearer\s*$"),
             ("takes the last of several keys", r","),
         )
     ),
+    "auth.no_scheme": (_LetsIn("takes the key without a scheme", _given(r"^tg_")),),
     "auth.scheme_case": (_keyed(_needs_exact_scheme()),),
     "auth.challenge": (_keyed(without_header("does not say what would do", "www-authenticate")),),
     "auth.routes": (

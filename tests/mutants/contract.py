@@ -75,7 +75,7 @@ def _advice(code: str) -> EditsPage:
     return _page(f"lists that {code} may be retried", "errors", code, "retry", value="later")
 
 
-_EMBEDDINGS = {"method": "POST", "path": "/v1/embeddings", "needs_key": True}
+_IMAGES = {"method": "POST", "path": "/v1/images", "needs_key": True}
 
 
 def _header(heard: Heard, status: int, headers: dict[str, str]) -> tuple[int, dict[str, str]]:
@@ -95,7 +95,7 @@ MUTANTS: Mutants = {
     ),
     "contract.token_counts": (on_base("simulated", _Miscounts()),),
     "contract.routes": (
-        EditsPage("lists a route that is not there", lambda page: page["routes"].append(_EMBEDDINGS)),
+        EditsPage("lists a route that is not there", lambda page: page["routes"].append(_IMAGES)),
         EditsPage("does not list a route that is there", lambda page: page["routes"].pop(0)),
     ),
     "contract.error_of_invalid_json": (_unlisted("invalid_json"), _advice("invalid_json")),

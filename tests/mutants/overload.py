@@ -2,12 +2,12 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from harness.judged_case import Mutants
-from harness.mutant import Answers, EditsErrors, EditsHead, Heard, Mutant, Said
+from harness.mutant import Answers, EditsHead, Heard, Mutant, Said
 from mutants.cancellation import NeverCountsBack, SlowsDown
 
 _BUSY = json.dumps(
@@ -64,18 +64,19 @@ class BusyBeside(Mutant):
 
 
 @dataclass
-class StopsForLongPrompts(Mutant):
-    """A long prompt holds every request that comes after it up for `seconds`."""
+class StarvesShortOnes(Mutant):
+    """Once two long prompts have come at once, others wait for `seconds`, and the long ones do not."""
 
     seconds: float = 2.0
-    says: str = "reads one prompt at a time"
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    says: str = "lets short requests wait for longer than long prompts take"
+    num_long: int = 0
     clock: threading.Event = field(default_factory=threading.Event)
 
     def hear(self, heard: Heard) -> Heard | Said:
-        with self.lock:
-            if len(heard.body) > 1000:
-                self.clock.wait(self.seconds)
+        if len(heard.body) > 1000:
+            self.num_long += 1
+        elif self.num_long > 1:
+            self.clock.wait(self.seconds)
         return heard
 
 
@@ -91,10 +92,15 @@ def _all_away() -> Answers:
     return Answers("refuses all", lambda heard: Said(503, _BUSY))
 
 
-def _to_500() -> EditsHead:
-    change: Callable[[Heard, int, dict[str, str]], tuple[int, dict[str, str]]]
-    change = lambda heard, status, headers: (500 if status == 400 else status, headers)  # noqa: E731
-    return EditsHead("answers bad requests with 500", change)
+def _some_500() -> EditsHead:
+    bad: list[Heard] = []
+
+    def change(heard: Heard, status: int, headers: dict[str, str]) -> tuple[int, dict[str, str]]:
+        if status == 400:
+            bad.append(heard)
+        return 500 if status == 400 and len(bad) > 1 else status, headers
+
+    return EditsHead("answers wrong requests with 500 while others run", change)
 
 
 MUTANTS: Mutants = {
@@ -107,11 +113,11 @@ MUTANTS: Mutants = {
     "overload.burst_of_64": (_cut(),),
     "overload.burst_of_whole_answers": (_cut(), _fails(500, b"oops", "fails under load")),
     "overload.burst_of_completions": (_cut(),),
-    "overload.mixed_burst": (_cut(), _to_500(), EditsErrors("refuses in its own words", lambda value: {"detail": "x"})),
+    "overload.mixed_burst": (_cut(), _some_500()),
     "overload.choices_at_once": (LosesChoices(),),
     "overload.normal_afterwards": (SlowsDown(2, 2.0),),
     "overload.rest_afterwards": (NeverCountsBack("tidegate_requests_running"),),
-    "overload.short_beside_long": (StopsForLongPrompts(),),
+    "overload.short_beside_long": (StarvesShortOnes(),),
     "overload.list_under_load": (BusyBeside("/models"),),
     "overload.refusals_say_when": (_fails(503, _BUSY, "does not say when to come again"),),
     "overload.health_under_load": (BusyBeside("/healthz"), BusyBeside("/health")),

@@ -38,13 +38,16 @@ class LosesText(Mutant):
 
 @dataclass
 class OneAtATime(Mutant):
-    """A request waits until the answers before it are read."""
+    """After `num_right` requests, one waits until the answers before it are read."""
 
-    says: str = "serves one request at a time"
+    num_right: int
+    says: str = "lets all wait for who does not read"
+    num_heard: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def hear(self, heard: Heard) -> Heard | Said:
-        heard.notes["holds"] = self.lock.acquire(timeout=3)
+        self.num_heard += 1
+        heard.notes["holds"] = self.num_heard > self.num_right and self.lock.acquire(timeout=3)
         return heard
 
     def _release(self, heard: Heard) -> None:
@@ -71,8 +74,8 @@ MUTANTS: Mutants = {
     "slow.whole_by_bits": (LosesText(),),
     "slow.sent_by_bytes": (Answers("takes requests only in one piece", _in_one_piece),),
     "slow.sent_slowly": (Answers("takes requests only in one piece", _in_one_piece),),
-    "slow.one_stuck_reader": (OneAtATime(),),
-    "slow.many_stuck_readers": (OneAtATime(),),
+    "slow.one_stuck_reader": (OneAtATime(num_right=3),),
+    "slow.many_stuck_readers": (OneAtATime(num_right=10),),
     "slow.large_stream": (LosesText(num_right=0),),
     "slow.stuck_reader_leaves": (GoesOnAlone(),),
 }

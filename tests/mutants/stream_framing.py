@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from harness.judged_case import Mutants
-from harness.mutant import AddsAfterStream, EditsFrames, EditsHead, Heard, HoldsStream, Mutant, Said, frame_of
+from harness.mutant import AddsAfterStream, Base, EditsFrames, EditsHead, Heard, HoldsStream, Mutant, Said, frame_of
 from mutants.edits import each_text
 
 
@@ -25,6 +25,34 @@ def _latin(data: bytes) -> bytes:
 
 def _python(data: bytes) -> bytes:
     return b"data: " + repr(json.loads(data)).encode() + b"\n\n"
+
+
+class _StaysSilent(Mutant):
+    """What stands between two engines and a client often passes events on, and nothing else."""
+
+    says = "sends no heartbeat"
+    base: Base = "restless"
+
+
+class _BeatsLate(_StaysSilent):
+    says = "sends what is due in a silence when the silence is over"
+
+    def frame(self, heard: Heard, data: str, position: int) -> Iterable[bytes]:
+        yield from [b": ping\n", *frame_of(data)] if "words" in data else frame_of(data)
+
+
+class _BeatsOtherwise(_StaysSilent):
+    says = "sends another comment, and a blank line"
+
+    def frame(self, heard: Heard, data: str, position: int) -> Iterable[bytes]:
+        yield from [*frame_of(data), b": alive\n\n"]
+
+
+class _BeatsFirst(_StaysSilent):
+    says = "sends a heartbeat before the first event"
+
+    def frame(self, heard: Heard, data: str, position: int) -> Iterable[bytes]:
+        yield from frame_of(data) if position else [b": ping\n", *frame_of(data)]
 
 
 class _LosesTheThird(Mutant):
@@ -131,4 +159,5 @@ MUTANTS: Mutants = {
     "stream.read_bytewise": (_LosesTheThird(),),
     "stream.sent_bytewise": (_ReadsOnce(),),
     "stream.over_time": (HoldsStream(),),
+    "stream.heartbeat": (_StaysSilent(), _BeatsLate(), _BeatsOtherwise(), _BeatsFirst()),
 }

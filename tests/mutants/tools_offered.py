@@ -4,13 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.judged_case import Mutants
-from harness.mutant import Answers, Heard, Said
+from harness.mutant import Answers, EditsChunks, Heard, Said
 from mutants.answers import (
     NAMES_NOTHING,
     ONE_CODE,
     REFUSES_INSIDE,
     edits_calls,
     edits_choice,
+    edits_deltas,
     edits_fragments,
     says_of_errors,
 )
@@ -85,6 +86,22 @@ def _as_function(calls: list[Any]) -> None:
 
 _WRONG_INPUT = edits_calls("holds custom input to nothing", lambda calls: calls[0]["custom"].update(input="abcd-1"))
 
+
+def _edits_legacy(says: str, edit: Callable[[dict[str, Any]], object]) -> EditsChunks:
+    """A mutant that changes each `function_call` in the deltas of a stream."""
+
+    def apply(delta: dict[str, Any]) -> None:
+        if "function_call" in delta:
+            edit(delta["function_call"])
+
+    return edits_deltas(says, apply)
+
+
+def _tells_as_tool_call(delta: dict[str, Any]) -> None:
+    if (call := delta.pop("function_call", None)) is not None:
+        delta["tool_calls"] = [{"index": 0, "function": call}]
+
+
 MUTANTS: Mutants = {
     **{f"tools.refuses_{name}": (KNOWS_NO_TOOLS,) for name in _BROKEN_OFFERS},
     **{f"tools.exact_{name}": (NAMES_NOTHING, ONE_CODE) for name in _EXACT_OFFERS},
@@ -104,4 +121,12 @@ MUTANTS: Mutants = {
     "tools.custom_lark": (_WRONG_INPUT,),
     "tools.custom_streamed": (edits_fragments("streams custom input that nothing holds", _lengthen),),
     "tools.legacy_functions": (KNOWS_NO_TOOLS, edits_choice("loses the function call", _drop_call)),
+    "tools.streamed_legacy_functions": (
+        edits_deltas("tells the function call as a call of a tool", _tells_as_tool_call),
+        _edits_legacy("tells the name in each fragment", lambda call: call.update(name="pick_colour")),
+        _edits_legacy("loses the name", lambda call: call.pop("name", None)),
+        _edits_legacy(
+            "loses quotes of arguments", lambda call: call.update(arguments=call["arguments"].replace('"', ""))
+        ),
+    ),
 }

@@ -12,12 +12,12 @@ from tidegate.contract.completion import CompletionRequest
 from tidegate.contract.error_table import error_answer
 from tidegate.contract.unknown_fields import unknown_fields
 from tidegate.errors import InvalidRequest, InvalidValue, ServeError, UnsupportedParameter
+from tidegate.serving.field_rule import Use
 from tidegate.serving.request_policy import RequestPolicy
 from tidegate.serving.request_rules import (
     CHAT_RULES,
     COMPLETION_RULES,
     REPLACED_FIELDS,
-    Use,
     check_chat,
     check_completion,
     check_replaced_fields,
@@ -341,7 +341,7 @@ def test_a_field_of_another_server_that_constrains_output_is_400_and_names_ours(
     with pytest.raises(InvalidValue) as raised:
         check_replaced_fields(unknown_fields(body, ChatRequest, Limits()))
     assert raised.value.param == field
-    assert "structured_outputs" in raised.value.message
+    assert REPLACED_FIELDS[field] in raised.value.message
 
 
 def test_no_field_of_ours_is_called_replaced() -> None:

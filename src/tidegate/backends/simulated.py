@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-import numpy.typing as npt
 
 from tidegate.backends.simulated_cache import SimulatedCache
+from tidegate.backends.simulated_numbers import mixed
 from tidegate.core.backend import BackendCaps, BackendError, Float32Array, StepLogits
 from tidegate.core.plan import KvMove, KvShare, KvTruncate, StepPlan
 from tidegate.grammar.matcher import TokenTable
@@ -71,6 +71,7 @@ class SimulatedShape:
     block_tokens: int = 16
     can_share: bool = True
     can_truncate: bool = True
+    generates: bool = True
 
 
 class SimulatedBackend:
@@ -93,7 +94,7 @@ class SimulatedBackend:
             max_model_len=shape.max_model_len,
             num_cells=shape.num_blocks * shape.block_tokens,
         )
-        self._salts = _mixed(np.arange(1, shape.vocab_size + 1, dtype=np.uint64))
+        self._salts = mixed(np.arange(1, shape.vocab_size + 1, dtype=np.uint64))
         self._caps = BackendCaps(
             vocab_size=shape.vocab_size,
             max_model_len=shape.max_model_len,
@@ -107,6 +108,7 @@ class SimulatedBackend:
             logit_tolerance=0.0,
             weights_digest=hashlib.sha256(f"{model.value} {shape.vocab_size}".encode()).hexdigest(),
             build=f"simulated {model.value}",
+            generates=shape.generates,
         )
 
     @property
@@ -126,6 +128,8 @@ class SimulatedBackend:
 
     def execute(self, plan: StepPlan) -> StepLogits:
         """Raises BackendError when the plan breaks a rule of the cache or of the declared sizes."""
+        if not self._shape.generates:
+            raise BackendError("this backend generates nothing")
         self._check_sizes(plan)
         for move in plan.moves:
             self._check_move(move)
@@ -181,7 +185,7 @@ class SimulatedBackend:
     def _noise(self, rows: list[tuple[int, int]], window: int | None, width: float) -> Float32Array:
         """Returns numbers from -width / 2 to width / 2 that depend on the last `window` tokens, None for all."""
         states = np.array([self._state(seq_id, position, window) for seq_id, position in rows], dtype=np.uint64)
-        bits = _mixed(states[:, None] ^ self._salts[None, :])
+        bits = mixed(states[:, None] ^ self._salts[None, :])
         unit = (bits >> np.uint64(40)).astype(np.float32) / np.float32(1 << 24)
         scaled: Float32Array = unit * np.float32(width) - np.float32(width / 2)
         return scaled
@@ -191,11 +195,3 @@ class SimulatedBackend:
         first = 0 if window is None else max(0, position + 1 - window)
         digest = hashlib.blake2b(np.array(tokens[first : position + 1], dtype="<u4").tobytes(), digest_size=8).digest()
         return int.from_bytes(digest, "little") & _MASK
-
-
-def _mixed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """A bijection of 64-bit words that spreads every input bit over the output (the splitmix64 finaliser)."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: npt.NDArray[np.uint64] = values ^ (values >> np.uint64(31))
-    return mixed

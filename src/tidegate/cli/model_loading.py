@@ -15,7 +15,7 @@ from tidegate.serving.output_formats import UnknownFormat, choose_formats, view_
 from tidegate.serving.served_grammar import NOT_IN_ENGINE
 from tidegate.serving.served_model import ServedModel
 from tidegate.system import SystemClock
-from tidegate.text.byte_tokenizer import BOS_TOKEN, EOS_TOKEN, ByteTokenizer
+from tidegate.text.byte_tokenizer import BOS_TOKEN, EOS_TOKEN, EOS_TOKEN_ID, ByteTokenizer
 from tidegate.text.chat_template import ChatTemplates
 from tidegate.text.template_budget import RenderLimits
 from tidegate.text.template_env import BrokenTemplate
@@ -51,7 +51,9 @@ def load_model(settings: Settings, hub: Hub | None = None) -> LoadedModel:
             raise LoadError(str(error)) from error
         return _with_grammar(settings, _load_gguf(settings, source), source)
     tokenizer = ByteTokenizer()
-    facts = ModelFacts("byte-tokenizer-1", {"default": CONTENTS_TEMPLATE}, BOS_TOKEN, EOS_TOKEN)
+    facts = ModelFacts(
+        "byte-tokenizer-1", {"default": CONTENTS_TEMPLATE}, BOS_TOKEN, EOS_TOKEN, pair_separator=(EOS_TOKEN_ID,)
+    )
     name = settings.model.source or settings.engine.kind
     return _with_grammar(settings, _serve(settings, tokenizer, facts, (name,)), None)
 
@@ -123,6 +125,8 @@ def _serve(settings: Settings, tokenizer: Tokenizer, facts: ModelFacts, names: t
         is_scripted=settings.engine.kind == "scripted",
         longest_token_bytes=longest,
         formats=formats,
+        pair_separator=facts.pair_separator,
+        min_dimensions=settings.model.min_dimensions,
     )
 
 
@@ -148,6 +152,7 @@ def _limits(settings: LimitSettings, max_output_tokens: int | None) -> Limits:
         messages=settings.messages,
         prompts=settings.prompts,
         choices=settings.choices,
+        inputs=settings.inputs,
         schema_bytes=settings.schema_bytes,
         schema_depth=settings.schema_depth,
         max_output_tokens=max_output_tokens,

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from tidegate.engine.options import KvType
+from tidegate.engine.options import KvType, PoolingChoice
 
 
 def _number(text: str, *, ge: float, le: float | None = None) -> Meta:
@@ -102,6 +102,10 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_output_tokens: Annotated[
         Annotated[int, Meta(ge=1)] | None, _text("most tokens that one choice may generate")
     ] = None
+    min_dimensions: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        _text("fewest components that embeddings may be cut to, of a model trained for it; not cut if absent"),
+    ] = None
 
 
 class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -124,8 +128,12 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         _text("most tokens in one forward pass; chosen by device if absent"),
     ] = None
     prefill_chunk_tokens: Annotated[
-        int, _number("most prompt tokens in a step beside decodes; more suits a GPU", ge=8)
-    ] = 64
+        Annotated[int, Meta(ge=8)] | None,
+        _text("most prompt tokens in a step beside decodes; found by calibration, else 64, if absent"),
+    ] = None
+    calibrate: Annotated[
+        bool, _text("time threads and chunks for up to 3 s at the first start with a model, and remember them")
+    ] = True
     threads: Annotated[Annotated[int, Meta(ge=1)] | None, _text("threads of the forward pass; chosen if absent")] = None
     gpu_layers: Annotated[
         Annotated[int, Meta(ge=0)] | None, _text("layers on the GPU; all that fit a GPU build if absent")
@@ -143,7 +151,20 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repeatable: Annotated[
         bool, _text("same bits whatever shares the batch; slower, CPU only, kv_layout per sequence")
     ] = False
-    simulated_model: Annotated[Literal["successor", "hash"], _text("what the simulated engine computes")] = "successor"
+    embeddings: Annotated[
+        Literal["auto", "on", "off"], _text("whether texts are read for vectors; where model and memory allow if auto")
+    ] = "auto"
+    pooling: Annotated[PoolingChoice, _text("how hidden states become one vector; as the model says if auto")] = "auto"
+    embedding_tokens: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        _text("longest text that is read for a vector; the engine's choice if absent"),
+    ] = None
+    simulated_model: Annotated[
+        Literal["successor", "hash", "encoder"], _text("what the simulated engine computes; an encoder only reads")
+    ] = "successor"
+    simulated_labels: Annotated[
+        tuple[str, ...], _text("labels of the simulated engine's head, where it pools by rank")
+    ] = ()
     simulated_cost: Annotated[bool, _text("whether the simulated engine takes the declared time")] = False
 
 
@@ -164,6 +185,10 @@ class AdmissionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     queued_tokens: Annotated[int, _number("prompt tokens that may wait for their first output", ge=1)] = 1_048_576
     queue_deadline_ms: Annotated[int, _number("longest wait for a permit; then 503 no_capacity", ge=1)] = 30_000
     kv_overcommit: Annotated[float, _number("peak KV blocks of running requests over all blocks", ge=1)] = 4.0
+    policy: Annotated[Literal["priority", "fcfs"], _text("who goes first; fcfs: priorities do not count")] = "priority"
+    priority_step_s: Annotated[
+        float, _number("seconds in line that one step of priority is worth: nobody waits for ever", ge=0.001, le=3600)
+    ] = 1.0
     queue_full_status: Annotated[Literal[429, 503], _text("HTTP status of a full queue")] = 429
 
 
@@ -176,6 +201,7 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     messages: Annotated[int, _number("messages of a chat", ge=1)] = 4096
     prompts: Annotated[int, _number("prompts of a completion", ge=1)] = 256
     choices: Annotated[int, _number("choices of a request, over all its prompts", ge=1, le=128)] = 128
+    inputs: Annotated[int, _number("texts, pairs or documents that one request has read", ge=1, le=65_536)] = 2048
     schema_bytes: Annotated[int, _number("bytes of a schema or grammar that output is held to", ge=64, le=262_144)] = (
         262_144
     )

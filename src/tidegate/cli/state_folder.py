@@ -8,6 +8,7 @@ from pathlib import Path
 from tidegate.cli.settings import Settings
 
 KEYS_FILE = "keys.db"
+CALIBRATION_FILE = "calibration.json"
 
 
 class StateFolderError(Exception):

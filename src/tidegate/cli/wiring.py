@@ -4,7 +4,7 @@ import asyncio
 import logging
 import socket
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
@@ -14,8 +14,9 @@ from tidegate.cli.access import Access, open_access
 from tidegate.cli.described_settings import server_facts
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.open_ledger import StartableLedger, ledger_facts, ledger_rules, open_ledger
-from tidegate.cli.settings import Settings, step_tokens
+from tidegate.cli.settings import AdmissionSettings, Settings, step_tokens
 from tidegate.cli.sockets import is_loopback
+from tidegate.cli.state_folder import CALIBRATION_FILE, StateFolderError, locate_state_folder, make_private_folder
 from tidegate.contract.unknown_fields import UnknownFieldPolicy
 from tidegate.engine.options import EngineOptions
 from tidegate.engines.local.client import LocalEngine
@@ -31,6 +32,7 @@ from tidegate.http.service_port import Admin, Operator
 from tidegate.http.settings import HttpSettings
 from tidegate.http.settings import ServerSettings as HttpServerSettings
 from tidegate.http.tls import TlsFiles
+from tidegate.inference.turn_rule import TurnRule
 from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
 from tidegate.lifecycle.cost_model import ChunkRule
 from tidegate.lifecycle.drain import Drain, DrainState
@@ -91,6 +93,7 @@ def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
         block_tokens=engine.block_tokens,
         max_step_tokens=step_tokens(engine),
         prefill_chunk_tokens=engine.prefill_chunk_tokens,
+        calibration_file=_calibration_file(settings),
         num_threads=engine.threads,
         num_gpu_layers=engine.gpu_layers,
         main_gpu=engine.main_gpu,
@@ -108,6 +111,11 @@ def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
         speculative=engine.speculative,
         max_draft_tokens=engine.max_draft_tokens,
         repeatable=engine.repeatable,
+        embeddings=engine.embeddings,
+        pooling=engine.pooling,
+        embedding_tokens=engine.embedding_tokens,
+        simulated_labels=engine.simulated_labels,
+        priority_step_s=_turn_rule(settings.admission).priority_step_s,
     )
 
 
@@ -205,10 +213,28 @@ def build_gate(settings: Settings, drain: Drain, source: LocalEngine) -> LocalGa
         admission.queued_tokens,
         admission.queue_deadline_ms,
         admission.kv_overcommit,
+        _turn_rule(admission),
     )
     chunks = ChunkRule(step_tokens(engine), engine.prefill_chunk_tokens)
     controller = AdmissionController(limits, drain, chunks=chunks)
+    source.on_ready.append(
+        lambda greeting: controller.learn_chunks(replace(chunks, beside_decodes=greeting.model.prefill_chunk_tokens))
+    )
     return LocalGate(controller, SystemClock(), source.statistics, on_fault=_log_fault)
+
+
+def _calibration_file(settings: Settings) -> str | None:
+    """Where what suits this machine is remembered; None where nothing is to be timed."""
+    if not settings.engine.calibrate or settings.engine.kind != "llama":
+        return None
+    try:
+        return str(make_private_folder(locate_state_folder(settings)) / CALIBRATION_FILE)
+    except StateFolderError:
+        return None
+
+
+def _turn_rule(admission: AdmissionSettings) -> TurnRule:
+    return TurnRule(admission.priority_step_s if admission.policy == "priority" else None)
 
 
 def _report_engine(engine: LocalEngine, observer: Observer, drain: Drain) -> None:

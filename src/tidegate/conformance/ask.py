@@ -90,6 +90,8 @@ class Ask:
     Content-Type, Content-Length, Authorization and User-Agent; None leaves one of those out, several values are as many
     lines; `{key}` in one stands for the caller's key. `script`: what a scripted engine is to play (`x_script`); other
     servers are not sent it.
+    `is_endless`: only `max_tokens` is to end the answer: extensions that say so are sent where the server obeys them,
+    unless it plays a script.
     `delay_s`: waits before it is sent, from the wave's beginning.
     `outlives_wave`: it goes on beside all later waves, and its answer is there when they are over.
     `is_refusable`: an honest refusal of this ask makes the case `unsupported`.
@@ -103,6 +105,7 @@ class Ask:
     raw: bytes | Derived | None = None
     headers: Mapping[str, str | Derived | tuple[str | Derived, ...] | None] = field(default_factory=dict)
     script: Any = None
+    is_endless: bool = False
     manner: Manner = PLAIN
     wave: int = 0
     copies: int = 1

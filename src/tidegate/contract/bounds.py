@@ -51,7 +51,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """The size limits of one request, under the names that `limit.name` and `/v1/contract` use.
 
     `choices` bounds `n`, and the product of prompts and `n` when `n` is above 1. `max_output_tokens` is None where
-    only the context bounds the output.
+    only the context bounds the output. `inputs` bounds what is embedded, scored, ranked or classified at once, and the
+    product of inputs and `labels` when labels are given.
     """
 
     body_bytes: int = 32 * 1024 * 1024
@@ -59,6 +60,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     messages: int = 4096
     prompts: int = 256
     choices: int = 128
+    inputs: int = 2048
+    labels: int = 128
     stop_strings: int = 4
     logit_bias_entries: int = 1024
     tools: int = 128

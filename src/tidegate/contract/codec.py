@@ -14,16 +14,23 @@ import msgspec
 
 from tidegate.contract.bounds import Limits
 from tidegate.contract.chat import ChatRequest
+from tidegate.contract.classify import ClassifyRequest
 from tidegate.contract.completion import CompletionRequest
 from tidegate.contract.decode_fault import json_fault, value_fault
+from tidegate.contract.embeddings import EmbeddingRequest
 from tidegate.contract.json_depth import check_json_depth
 from tidegate.contract.json_size import check_json_size
+from tidegate.contract.score import RerankRequest, ScoreRequest
 from tidegate.contract.tokenize import DetokenizeRequest, TokenizeRequest
 
 _T = TypeVar("_T")
 
 _CHAT = msgspec.json.Decoder(ChatRequest)
 _COMPLETION = msgspec.json.Decoder(CompletionRequest)
+_EMBEDDINGS = msgspec.json.Decoder(EmbeddingRequest)
+_SCORE = msgspec.json.Decoder(ScoreRequest)
+_RERANK = msgspec.json.Decoder(RerankRequest)
+_CLASSIFY = msgspec.json.Decoder(ClassifyRequest)
 _TOKENIZE = msgspec.json.Decoder(TokenizeRequest)
 _DETOKENIZE = msgspec.json.Decoder(DetokenizeRequest)
 _VALUE = msgspec.json.Decoder()
@@ -44,6 +51,22 @@ def decode_chat(body: bytes, limits: Limits) -> ChatRequest:
 
 def decode_completion(body: bytes, limits: Limits) -> CompletionRequest:
     return _decode(_COMPLETION, body, limits)
+
+
+def decode_embeddings(body: bytes, limits: Limits) -> EmbeddingRequest:
+    return _decode(_EMBEDDINGS, body, limits)
+
+
+def decode_score(body: bytes, limits: Limits) -> ScoreRequest:
+    return _decode(_SCORE, body, limits)
+
+
+def decode_rerank(body: bytes, limits: Limits) -> RerankRequest:
+    return _decode(_RERANK, body, limits)
+
+
+def decode_classify(body: bytes, limits: Limits) -> ClassifyRequest:
+    return _decode(_CLASSIFY, body, limits)
 
 
 def decode_tokenize(body: bytes, limits: Limits) -> TokenizeRequest:

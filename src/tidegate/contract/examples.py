@@ -38,6 +38,23 @@ def request_examples(model: str) -> dict[str, dict[str, Example]]:
             "stream": {"model": model, "prompt": "Once upon a time", "max_tokens": 16, "stream": True},
             "batch": {"model": model, "prompt": ["One,", "Two,"], "max_tokens": 8, "temperature": 0},
         },
+        "/v1/embeddings": {
+            "text": {"model": model, "input": "The tide rises, the tide falls."},
+            "batch": {"model": model, "input": ["the sea", "the shore"], "encoding_format": "base64"},
+        },
+        "/v1/score": {
+            "pairs": {"model": model, "text_1": "Why is the sea salty?", "text_2": ["Rivers carry salt.", "Rye bread."]}
+        },
+        "/v1/rerank": {
+            "best": {
+                "model": model,
+                "query": "Why is the sea salty?",
+                "documents": ["A recipe for rye bread.", "Rivers carry salt into the sea."],
+                "top_n": 1,
+                "return_documents": True,
+            }
+        },
+        "/v1/classify": {"labels": {"model": model, "input": "I liked the film. It was", "labels": ["good", "bad"]}},
         "/v1/tokenize": {
             "text": {"model": model, "text": "the sea", "return_token_strs": True},
             "chat": {"model": model, "messages": _HELLO},

@@ -14,8 +14,8 @@ class Place(Enum):
     """On which operations, or in which answers, a header stands."""
 
     EVERYWHERE = auto()
-    GENERATING = auto()
-    """Operations that generate."""
+    WORKING = auto()
+    """Operations that ask the engine."""
     WITH_BODY = auto()
     """Operations that take a body, and answers to them."""
     ERROR = auto()
@@ -48,19 +48,19 @@ REQUEST_HEADERS: dict[str, HeaderRow] = {
     ),
     "Idempotency-Key": HeaderRow(
         "The stable id of one operation: a repeated request gets the recorded answer.",
-        Place.GENERATING,
+        Place.WORKING,
         schema={"type": "string", "minLength": 1, "maxLength": 257},
     ),
-    "X-Deadline-Ms": HeaderRow("Time that the caller still has, from receipt.", Place.GENERATING, schema=_MILLISECONDS),
+    "X-Deadline-Ms": HeaderRow("Time that the caller still has, from receipt.", Place.WORKING, schema=_MILLISECONDS),
     "X-First-Token-Deadline-Ms": HeaderRow(
-        "Time that the caller still has until the first token.", Place.GENERATING, schema=_MILLISECONDS
+        "Time that the caller still has until the first token.", Place.WORKING, schema=_MILLISECONDS
     ),
     "X-Priority": HeaderRow(
         "Lower runs first; clamped to what the key may ask for.",
-        Place.GENERATING,
+        Place.WORKING,
         schema={"type": "integer", "minimum": -100, "maximum": 100},
     ),
-    "traceparent": HeaderRow("W3C trace context.", Place.GENERATING),
+    "traceparent": HeaderRow("W3C trace context.", Place.WORKING),
 }
 
 RESPONSE_HEADERS: dict[str, HeaderRow] = {
@@ -76,16 +76,16 @@ RESPONSE_HEADERS: dict[str, HeaderRow] = {
         Place.WITH_BODY,
         schema={"type": "string", "pattern": "^[0-9a-f]{32}$"},
     ),
-    headers.IGNORED_FIELDS: HeaderRow("Unknown body fields that had no effect.", Place.GENERATING),
+    headers.IGNORED_FIELDS: HeaderRow("Unknown body fields that had no effect.", Place.WORKING),
     headers.IDEMPOTENT_REPLAYED: HeaderRow(
-        "true on a recorded answer.", Place.GENERATING, schema={"type": "string", "enum": ["true"]}
+        "true on a recorded answer.", Place.WORKING, schema={"type": "string", "enum": ["true"]}
     ),
-    "X-RateLimit-Limit-Requests": HeaderRow("Requests a minute of the key.", Place.GENERATING, schema=_COUNT),
-    "X-RateLimit-Remaining-Requests": HeaderRow("Requests that the key has left.", Place.GENERATING, schema=_COUNT),
-    "X-RateLimit-Reset-Requests": HeaderRow("Time until all requests are there again.", Place.GENERATING),
-    "X-RateLimit-Limit-Tokens": HeaderRow("Tokens a minute of the key.", Place.GENERATING, schema=_COUNT),
-    "X-RateLimit-Remaining-Tokens": HeaderRow("Tokens that the key has left.", Place.GENERATING, schema=_COUNT),
-    "X-RateLimit-Reset-Tokens": HeaderRow("Time until all tokens are there again.", Place.GENERATING),
+    "X-RateLimit-Limit-Requests": HeaderRow("Requests a minute of the key.", Place.WORKING, schema=_COUNT),
+    "X-RateLimit-Remaining-Requests": HeaderRow("Requests that the key has left.", Place.WORKING, schema=_COUNT),
+    "X-RateLimit-Reset-Requests": HeaderRow("Time until all requests are there again.", Place.WORKING),
+    "X-RateLimit-Limit-Tokens": HeaderRow("Tokens a minute of the key.", Place.WORKING, schema=_COUNT),
+    "X-RateLimit-Remaining-Tokens": HeaderRow("Tokens that the key has left.", Place.WORKING, schema=_COUNT),
+    "X-RateLimit-Reset-Tokens": HeaderRow("Time until all tokens are there again.", Place.WORKING),
     headers.SHOULD_RETRY: HeaderRow(
         "Whether the same request may succeed later.",
         Place.ERROR,

@@ -6,13 +6,16 @@ from msgspec import UNSET, Struct, UnsetType
 
 
 class Model(Struct, frozen=True, kw_only=True):
-    """One served model. `created` is in seconds since the Unix epoch; `max_model_len` in tokens, an extension."""
+    """One served model. `created` is in seconds since the Unix epoch. Extensions: `max_model_len` in tokens, and
+    `endpoints`, the paths that the model serves; both are there as soon as the engine is ready.
+    """
 
     id: str
     object: Literal["model"] = "model"
     created: int
     owned_by: str
     max_model_len: int | UnsetType = UNSET
+    endpoints: list[str] | UnsetType = UNSET
 
 
 class ModelList(Struct, frozen=True, kw_only=True):

@@ -120,7 +120,7 @@ def _parameters(operation: Operation) -> list[Document]:
         text = "A model's id, percent-encoded; it may hold slashes."
         named.append({"name": "id", "in": "path", "required": True, "schema": schema, "description": text})
     for name, row in _documented_request_headers().items():
-        if row.place is Place.EVERYWHERE or operation.is_generating:
+        if row.place is Place.EVERYWHERE or operation.asks_engine:
             named.append({"$ref": f"#/components/parameters/{name}"})
     return named
 
@@ -143,8 +143,8 @@ def _answer(operation: Operation) -> Document:
     places = {Place.EVERYWHERE}
     if operation.request is not None:
         places.add(Place.WITH_BODY)
-    if operation.is_generating:
-        places.add(Place.GENERATING)
+    if operation.asks_engine:
+        places.add(Place.WORKING)
     return {"description": description, "headers": _headers(places), "content": content}
 
 

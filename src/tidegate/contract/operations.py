@@ -8,21 +8,26 @@ from dataclasses import dataclass
 import msgspec
 
 from tidegate.contract.chat import ChatChunk, ChatCompletion, ChatRequest
+from tidegate.contract.classify import ClassificationList, ClassifyRequest
 from tidegate.contract.completion import Completion, CompletionRequest
+from tidegate.contract.embeddings import EmbeddingList, EmbeddingRequest
 from tidegate.contract.health import Health
 from tidegate.contract.model_list import Model, ModelList
+from tidegate.contract.score import Ranking, RerankRequest, ScoreList, ScoreRequest
 from tidegate.contract.self_description import SelfDescription
 from tidegate.contract.tokenize import DetokenizeRequest, DetokenizeResponse, TokenizeRequest, TokenizeResponse
 
 _ANY = frozenset({400, 405, 414, 431, 500})
 _WITH_KEY = frozenset({401, 403})
 _WITH_BODY = frozenset({404, 408, 413, 415, 422, 429, 503})
-_GENERATING = frozenset({409, 502, 504})
+_WORKING = frozenset({409, 502, 504})
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`chunk` is what one event of the stream holds, for operations that can stream. `examples` are request bodies."""
+    """`chunk` is what one event of the stream holds, for operations that can stream. `reads`: the engine reads texts,
+    and generates nothing.
+    """
 
     method: str
     path: str
@@ -33,11 +38,12 @@ class Operation:
     chunk: type[msgspec.Struct] | None = None
     needs_key: bool = True
     more_errors: frozenset[int] = frozenset()
+    reads: bool = False
 
     @property
-    def is_generating(self) -> bool:
+    def asks_engine(self) -> bool:
         """Whether the engine is asked."""
-        return self.chunk is not None
+        return self.chunk is not None or self.reads
 
     @property
     def errors(self) -> frozenset[int]:
@@ -45,7 +51,7 @@ class Operation:
         statuses = _ANY | self.more_errors | (_WITH_KEY if self.needs_key else frozenset())
         if self.request is not None:
             statuses |= _WITH_BODY
-        return statuses | _GENERATING if self.is_generating else statuses
+        return statuses | _WORKING if self.asks_engine else statuses
 
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -66,6 +72,30 @@ OPERATIONS: tuple[Operation, ...] = (
         Completion,
         CompletionRequest,
         Completion,
+    ),
+    Operation(
+        "POST",
+        "/v1/embeddings",
+        "createEmbeddings",
+        "Texts to vectors",
+        EmbeddingList,
+        EmbeddingRequest,
+        reads=True,
+    ),
+    Operation(
+        "POST", "/v1/score", "createScores", "How well pairs of texts go together", ScoreList, ScoreRequest, reads=True
+    ),
+    Operation(
+        "POST", "/v1/rerank", "createRanking", "Documents in the order of relevance", Ranking, RerankRequest, reads=True
+    ),
+    Operation(
+        "POST",
+        "/v1/classify",
+        "createClassifications",
+        "Which label fits a text",
+        ClassificationList,
+        ClassifyRequest,
+        reads=True,
     ),
     Operation("POST", "/v1/tokenize", "tokenize", "Text or a chat to token ids", TokenizeResponse, TokenizeRequest),
     Operation("POST", "/v1/detokenize", "detokenize", "Token ids to text", DetokenizeResponse, DetokenizeRequest),

@@ -14,6 +14,7 @@ SCHEMA_ID = "urn:tidegate:contract:1.0"
 FieldUseName = Literal["acts", "no_effect", "not_served"]
 LimitUnit = Literal["bytes", "count", "depth", "milliseconds", "tokens"]
 RetryAdvice = Literal["never", "later", "if_nothing_sent"]
+ReadingMethod = Literal["head", "likelihood", "cosine"]
 LimitScope = Literal["request", "key", "server"]
 
 
@@ -27,7 +28,7 @@ class FieldUse(Struct, frozen=True, kw_only=True):
 
 
 class ServedEndpoint(Struct, frozen=True, kw_only=True):
-    """A route that takes a body, with every field of that body."""
+    """A route that takes a body, and that the model serves, with every field of that body."""
 
     method: str
     path: str
@@ -54,6 +55,21 @@ class TokenCounts(Struct, frozen=True, kw_only=True):
     counted_by: Literal["served_tokenizer"] = "served_tokenizer"
 
 
+class DescribedReading(Struct, frozen=True, kw_only=True):
+    """What the model makes of texts that it only reads. `pooling`: how hidden states become one vector, null where
+    they do not; `dimensions` of an embedding, which may be cut to `min_dimensions`, null where it may not be cut.
+    `scores_by` and `classifies_by`: `head`, `likelihood` or `cosine`, null where it does not; `labels` are the head's.
+    """
+
+    pooling: str | None
+    dimensions: int | None
+    min_dimensions: int | None
+    max_input_tokens: int | None
+    scores_by: ReadingMethod | None
+    classifies_by: ReadingMethod | None
+    labels: list[str]
+
+
 class DescribedModel(Struct, frozen=True, kw_only=True):
     """One served model. `id` is the name that answers carry; `aliases` are the other names that requests may use."""
 
@@ -68,6 +84,8 @@ class DescribedModel(Struct, frozen=True, kw_only=True):
     reasoning_field: str | None
     """The member of messages and deltas that carries reasoning; null where the model's output has none."""
     token_counts: TokenCounts
+    reading: DescribedReading | None
+    """Null while the engine starts."""
     endpoints: list[ServedEndpoint]
 
 

@@ -29,6 +29,8 @@ class BackendCaps:
     build: str
     max_pass_rows: int | None = None
     """Rows of logits that one forward pass returns; a step that wants more takes several. None: as many as tokens."""
+    generates: bool = True
+    """Whether tokens can be generated at all; where not, `execute` is never called."""
 
 
 @dataclass(slots=True)

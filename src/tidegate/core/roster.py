@@ -22,7 +22,7 @@ class Roster:
     def __init__(self, kv: KvManager, chooser: Chooser) -> None:
         self.requests: dict[str, LiveRequest] = {}
         self.active: list[Sequence] = []
-        self.waiting = WaitingQueue()
+        self.waiting: WaitingQueue[Sequence] = WaitingQueue()
         self.parked: dict[int, Sequence] = {}
         self.num_constrained = 0
         self._awaiting: dict[int, Sequence] = {}

@@ -7,9 +7,10 @@ from tidegate.core.sequence_status import TRANSITIONS, SequenceEvent, SequenceSt
 from tidegate.core.speculative.prompt_lookup import PromptNgrams
 from tidegate.core.speculative.state import Speculation
 from tidegate.inference.request import InferenceRequest
+from tidegate.inference.turn_rule import BY_PRIORITY, TurnRule
 
-Order = tuple[int, int, int]
-"""Priority, arrival, choice: the least runs first and is preempted last."""
+Order = tuple[float, int, int]
+"""Place in line (`TurnRule.place`), arrival, choice: the least runs first and is preempted last."""
 
 
 class LiveRequest:
@@ -28,6 +29,7 @@ class LiveRequest:
         "ngrams",
         "num_scored",
         "num_unfinished",
+        "place",
         "prompt",
         "queue_s",
         "request",
@@ -42,12 +44,14 @@ class LiveRequest:
         arrived_at: float,
         first_key: int,
         grammar: GrammarOrder | None = None,
+        turns: TurnRule = BY_PRIORITY,
     ) -> None:
         queue_delay_s = request.script.queue_delay_s if request.script is not None else 0.0
         self.request = request
         self.grammar = grammar
         self.arrival = arrival
         self.arrived_at = arrived_at
+        self.place = turns.place(arrived_at, request.priority)
         self.queue_s = 0.0
         # Little-endian machines only: the view has the wire's byte order.
         self.prompt: memoryview[int] = memoryview(request.prompt).cast("I")
@@ -90,7 +94,7 @@ class Sequence:
     order: Order = field(init=False)
 
     def __post_init__(self) -> None:
-        self.order = (self.live.request.priority, self.live.arrival, self.choice)
+        self.order = (self.live.place, self.live.arrival, self.choice)
 
     @property
     def num_prompt(self) -> int:

@@ -11,6 +11,9 @@ from tidegate.core.chooser import Chooser
 from tidegate.core.grammar_desk import GrammarCounts, GrammarDesk
 from tidegate.core.intake import refusal_of
 from tidegate.core.plan import StepPlan
+from tidegate.core.pooling import NOT_SERVED, PoolingCounts, PoolingDesk
+from tidegate.core.pooling_backend import PoolingBackend
+from tidegate.core.pooling_batches import Streams
 from tidegate.core.scheduler import Scheduler
 from tidegate.core.sequence import LiveRequest
 from tidegate.core.speculative.draft_filter import AnyDraft, DraftFilter
@@ -20,6 +23,7 @@ from tidegate.inference.finish import EngineFinish
 from tidegate.inference.model_info import ModelInfo
 from tidegate.inference.output import TokenDelta
 from tidegate.inference.request import InferenceRequest
+from tidegate.inference.turn_rule import BY_PRIORITY, TurnRule
 
 
 class EngineCore:
@@ -33,9 +37,12 @@ class EngineCore:
         *,
         grammars: GrammarDesk | None = None,
         draft_filter: DraftFilter | None = None,
+        pooling: PoolingBackend | None = None,
+        turns: TurnRule = BY_PRIORITY,
     ) -> None:
         """`grammars`: where requests' grammars are ordered; None when this engine enforces none. `draft_filter` says
-        which guesses are worth their work; None: all.
+        which guesses are worth their work; None: all. `pooling` reads prompts of requests without generation. `turns`
+        says how priorities count.
 
         Raises ValueError when a step of the backend cannot hold one token of each sequence.
         """
@@ -43,12 +50,12 @@ class EngineCore:
         self._chooser = chooser
         self._grammars = grammars
         self._caps = backend.caps
+        self._limits = limits = limits if limits is not None else StepLimits()
         self._scheduler = Scheduler(
-            self._caps,
-            chooser,
-            limits if limits is not None else StepLimits(),
-            draft_filter if draft_filter is not None else AnyDraft(),
+            self._caps, chooser, limits, draft_filter if draft_filter is not None else AnyDraft()
         )
+        self._turns = turns
+        self._pooling = PoolingDesk(pooling, limits.max_prefill_tokens, turns) if pooling is not None else None
         self._next_key = 0
         self._num_arrivals = 0
         self._num_steps = 0
@@ -68,12 +75,15 @@ class EngineCore:
             weights_digest=caps.weights_digest,
             build=caps.build,
             grammar_backend=self._grammars.identity if self._grammars is not None else None,
+            generates=caps.generates,
+            pooling=self._pooling.info if self._pooling is not None else None,
+            prefill_chunk_tokens=self._limits.max_prefill_tokens,
         )
 
     @property
     def has_work(self) -> bool:
         """Whether anything lives, or waits to be taken or carried out."""
-        return self._scheduler.has_work
+        return self._scheduler.has_work or (self._pooling is not None and self._pooling.has_work)
 
     def apply(self, command: AddRequest | AbortRequest | HoldRequest | FlushCache, now: float) -> None:
         """Takes a command between two steps. What it ends comes out of the next `step`.
@@ -89,11 +99,34 @@ class EngineCore:
                 live = self._scheduler.roster.requests.get(request_id)
                 if live is not None:
                     self._scheduler.roster.hold(live, held=held)
+                elif self._pooling is not None:
+                    self._pooling.hold(request_id, held=held)
             case FlushCache():
                 self._scheduler.flush_cache()
 
     def step(self, now: float) -> list[TokenDelta]:
-        """Schedules, computes, chooses, commits; returns all new outputs. Raises BackendError."""
+        """Schedules, computes, chooses, commits; or pools one batch of prompts instead, where it is their turn.
+
+        Returns all new outputs. Raises BackendError.
+        """
+        pooling = self._pooling
+        if pooling is None or not pooling.has_work:
+            return self._step_streams(now)
+        ended = pooling.take_outputs()
+        pooled = pooling.step(now, self._streams(now)) if pooling.has_due(now) else []
+        if pooled:
+            self._num_step_tokens = 0
+            return [*ended, *pooled, *self._scheduler.take_outputs()]
+        pooling.earn()
+        return [*ended, *self._step_streams(now)]
+
+    def _streams(self, now: float) -> Streams:
+        if not self._scheduler.roster.requests:
+            return Streams.ABSENT
+        wake_at = self._scheduler.next_wake_at(now)
+        return Streams.DUE if wake_at is not None and wake_at <= now else Streams.IDLE
+
+    def _step_streams(self, now: float) -> list[TokenDelta]:
         step = self._scheduler.schedule(now)
         if step.is_empty:
             self._num_step_tokens = 0
@@ -111,18 +144,23 @@ class EngineCore:
 
     def next_wake_at(self, now: float) -> float | None:
         """Returns when to step next: at most `now` for at once, later to sleep, None to wait for a command."""
-        return self._scheduler.next_wake_at(now)
+        wake_at = self._scheduler.next_wake_at(now)
+        pooled_at = self._pooling.next_wake_at(now) if self._pooling is not None else None
+        if wake_at is None or pooled_at is None:
+            return pooled_at if wake_at is None else wake_at
+        return min(wake_at, pooled_at)
 
     def statistics(self) -> EngineGauges:
         """Returns the accounts after the last step. `step_s` is the caller's to measure."""
         roster, blocks = self._scheduler.roster, self._scheduler.statistics()
         drafter = self._scheduler.drafter
         grammars = self._grammars.counts() if self._grammars is not None else GrammarCounts()
+        pooling = self._pooling.counts() if self._pooling is not None else PoolingCounts()
         num_held_active = sum(sequence.is_held for sequence in roster.active)
         return EngineGauges(
-            num_waiting=len(roster.waiting),
+            num_waiting=len(roster.waiting) + pooling.num_waiting,
             num_running=len(roster.active) - num_held_active,
-            num_held=num_held_active + len(roster.parked),
+            num_held=num_held_active + len(roster.parked) + pooling.num_held,
             blocks_free=blocks.num_free,
             blocks_cached=blocks.num_cached,
             blocks_used=blocks.num_used,
@@ -144,24 +182,47 @@ class EngineCore:
             num_drafts=0 if drafter is None else drafter.num_drafts,
             num_draft_tokens=0 if drafter is None else drafter.num_draft_tokens,
             num_accepted_tokens=0 if drafter is None else drafter.num_accepted_tokens,
+            num_pooled=pooling.num_inputs,
+            num_pooled_tokens=pooling.num_tokens,
+            num_pooled_batches=pooling.num_batches,
         )
 
     def check_integrity(self) -> None:
         """Raises InternalError when a conservation law is broken."""
         self._scheduler.roster.check_integrity()
+        if self._pooling is not None:
+            self._pooling.check_integrity()
 
     def _add(self, request: InferenceRequest, now: float) -> None:
-        if request.request_id in self._scheduler.roster.requests or request.num_choices < 1:
+        if self._is_live(request.request_id) or request.num_choices < 1:
             return
-        error = refusal_of(request, vocab_size=self._caps.vocab_size, max_len=self._scheduler.max_len)
+        error = self._refusal_of(request)
         if error is not None:
             self._scheduler.refuse(request, error)
-            return
+        elif request.pooling is None:
+            self._generate(request, now)
+        elif self._pooling is not None:
+            self._pooling.add(request, now)
+
+    def _is_live(self, request_id: str) -> bool:
+        is_pooled = self._pooling is not None and self._pooling.owns(request_id)
+        return is_pooled or request_id in self._scheduler.roster.requests
+
+    def _refusal_of(self, request: InferenceRequest) -> str | None:
+        if request.pooling is not None:
+            return NOT_SERVED if self._pooling is None else self._pooling.refusal_of(request)
+        if not self._caps.generates:
+            return "this model generates nothing: it only reads"
+        return refusal_of(request, vocab_size=self._caps.vocab_size, max_len=self._scheduler.max_len)
+
+    def _generate(self, request: InferenceRequest, now: float) -> None:
         order = None
         if self._grammars is not None and request.grammar is not None:
             order = self._grammars.order(request.grammar.spec)
         arrival, first_key = self._num_arrivals, self._next_key
-        live = LiveRequest(request, arrival=arrival, arrived_at=now, first_key=first_key, grammar=order)
+        live = LiveRequest(
+            request, arrival=arrival, arrived_at=now, first_key=first_key, grammar=order, turns=self._turns
+        )
         self._scheduler.add(live)
         self._num_arrivals += 1
         self._next_key += request.num_choices
@@ -171,6 +232,8 @@ class EngineCore:
         for sequence in live.sequences if live is not None else []:
             if not sequence.is_finished and choice in (None, sequence.choice):
                 self._scheduler.end(sequence, EngineFinish.ABORTED)
+        if live is None and self._pooling is not None:
+            self._pooling.abort(request_id, choice)
 
     def _count(self, plan: StepPlan) -> None:
         self._num_step_tokens = plan.num_tokens

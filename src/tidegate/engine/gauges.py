@@ -49,6 +49,12 @@ class EngineGauges(msgspec.Struct, frozen=True, array_like=True):
     num_draft_tokens: int = 0
     num_accepted_tokens: int = 0
     """Draft tokens that were what the sequence then chose."""
+    num_pooled: int = 0
+    """Prompts that were only read; those that wait for it are among `num_waiting`."""
+    num_pooled_tokens: int = 0
+    num_pooled_batches: int = 0
+    pooled_s: float = 0.0
+    """Seconds in those batches. They are no steps."""
 
 
 class EngineStatus(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ BackendName = Literal["llama", "scripted", "simulated"]
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]
 KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
+PoolingChoice = Literal["auto", "mean", "cls", "last", "rank"]
 
 
 KV_TYPE_BYTES: dict[KvType, float] = {
@@ -28,10 +29,15 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     `max_model_len`, `kv_tokens`, `block_tokens`, `max_step_tokens`, `prefill_chunk_tokens` count tokens; `kv_tokens`
     is the size of the whole cache. From `num_threads` on the fields concern llama.cpp, and so does `repeatable`.
-    `simulated_model` names a rule of the simulated backend; `has_costs` gives its steps a declared duration. The
-    rest concerns backends that sample: who enforces grammars (`none` for nobody), how many compile at once, how many
-    are kept and in how many bytes, whether tokens are guessed ahead of the model, and how many for one sequence and
-    step.
+    `simulated_model` names a rule of the simulated backend, `encoder` one that only reads; `has_costs` gives its steps
+    a declared duration. The rest concerns backends that sample: who enforces grammars (`none` for nobody), how many
+    compile at once, how many are kept and in how many bytes, whether tokens are guessed ahead of the model, and how
+    many for one sequence and step. `calibration_file` is where what suits the machine is remembered; None: nothing is
+    timed. `priority_step_s`: see `TurnRule`; None where priorities do not count.
+
+    `embeddings` and the two after it concern prompts that are only read: whether any are (`auto`: where the model and
+    the memory allow, and nothing is taken before the first one comes), how they are pooled (`auto`: as the model says),
+    and the longest in tokens beside a model that generates. `simulated_labels` are those of a simulated `rank`.
     """
 
     backend: BackendName
@@ -50,7 +56,7 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     kv_layout: Literal["auto", "per_sequence", "unified"] = "auto"
     kv_type_k: KvType = "f16"
     kv_type_v: KvType = "f16"
-    simulated_model: Literal["successor", "hash", "history"] = "successor"
+    simulated_model: Literal["successor", "hash", "history", "encoder"] = "successor"
     has_costs: bool = False
     grammar_backend: str = "llguidance"
     grammar_threads: Annotated[int, msgspec.Meta(ge=1, le=64)] = 2
@@ -59,6 +65,12 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     speculative: Literal["off", "prompt_lookup"] = "off"
     max_draft_tokens: Annotated[int, msgspec.Meta(ge=1, le=64)] = 5
     repeatable: bool = False
+    calibration_file: str | None = None
+    priority_step_s: Annotated[float, msgspec.Meta(gt=0.0)] | None = 1.0
+    embeddings: Literal["auto", "on", "off"] = "auto"
+    pooling: PoolingChoice = "auto"
+    embedding_tokens: Count | None = None
+    simulated_labels: tuple[str, ...] = ()
 
 
 class OptionsError(Exception):

@@ -77,7 +77,13 @@ def _serve(
             log.write("warning", "no grammars", backend=options.grammar_backend, why=engine.grammars.fault)
         if options.speculative != "off" and not engine.backend.caps.can_truncate:
             log.write("warning", "nothing is guessed: the cache of this model cannot be cut")
-        log.write("info", "engine ready", build=engine.core.model.build, load_s=round(clock.now() - started_at, 3))
+        log.write(
+            "info",
+            "engine ready",
+            build=engine.core.model.build,
+            load_s=round(clock.now() - started_at, 3),
+            prefill_chunk_tokens=engine.core.model.prefill_chunk_tokens,
+        )
         board = Switchboard(engine.core, epoch, engine.core.model)
         loop = StepLoop(engine.core, board, replace(sockets, compiles=engine.grammars.pool), clock, log)
         code = loop.run(parent)

@@ -1,7 +1,8 @@
 """StepTimes: where the engine's time goes, counted up so that whoever looks now and then can take differences.
 
 Decides to which kind a step belongs: one that carried prompt tokens, alone or beside decode rows, or one of decode
-rows only. Steps that computed nothing do not count. Does not know clocks.
+rows only. Batches of pooled prompts are no steps and are counted apart; what computed nothing does not count. Does not
+know clocks.
 """
 
 import msgspec
@@ -21,6 +22,8 @@ class StepTimes:
         self._num_mixed_steps = 0
         self._decode_steps_s = 0.0
         self._num_decode_steps = 0
+        self._num_pooled_batches = 0
+        self._pooled_s = 0.0
 
     def note(self, gauges: EngineGauges, step_s: float) -> None:
         """Takes a step's duration, and the core's accounts after it."""
@@ -28,6 +31,9 @@ class StepTimes:
         num_prefill = gauges.num_prefill_tokens - self._num_prefill_tokens
         is_step = gauges.num_steps > self._num_steps
         self._num_prefill_tokens, self._num_steps = gauges.num_prefill_tokens, gauges.num_steps
+        if gauges.num_pooled_batches > self._num_pooled_batches:
+            self._num_pooled_batches = gauges.num_pooled_batches
+            self._pooled_s += step_s
         if not is_step:
             return
         if num_prefill:
@@ -48,4 +54,5 @@ class StepTimes:
             num_mixed_steps=self._num_mixed_steps,
             decode_steps_s=self._decode_steps_s,
             num_decode_steps=self._num_decode_steps,
+            pooled_s=self._pooled_s,
         )

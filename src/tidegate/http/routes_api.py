@@ -51,6 +51,10 @@ def api_routes(service: Service, settings: HttpSettings, watch: StreamWatch) -> 
     return [
         Route("POST", "/v1/chat/completions", calling(service.chat)),
         Route("POST", "/v1/completions", calling(service.completion)),
+        Route("POST", "/v1/embeddings", calling(service.embeddings)),
+        Route("POST", "/v1/score", calling(service.score)),
+        Route("POST", "/v1/rerank", calling(service.rerank)),
+        Route("POST", "/v1/classify", calling(service.classify)),
         Route("POST", "/v1/tokenize", calling(service.tokenize)),
         Route("POST", "/v1/detokenize", calling(service.detokenize)),
         Route("GET", "/v1/models", list_models),

@@ -66,8 +66,22 @@ class ChoiceFinished(msgspec.Struct, frozen=True, tag=True):
     match: StopMatch | None = None
 
 
+class PromptVector(msgspec.Struct, frozen=True, tag=True, gc=False):
+    """What a prompt that was only read was pooled to: little-endian 32-bit floats, all finite. The last event."""
+
+    numbers: bytes
+
+
+class PromptLikelihood(msgspec.Struct, frozen=True, tag=True, gc=False):
+    """The log-probability of a prompt's last tokens, given those before. The last event."""
+
+    logprob: float
+
+
 ParsedEvent = ContentText | ReasoningText | ToolCallStarted | ToolCallArguments | ToolCallEnded
-StreamEvent = ContentText | ReasoningText | ToolCallStarted | ToolCallArguments | ChoiceFinished
+StreamEvent = (
+    ContentText | ReasoningText | ToolCallStarted | ToolCallArguments | ChoiceFinished | PromptVector | PromptLikelihood
+)
 Event = TypeVar("Event", ParsedEvent, StreamEvent)
 
 

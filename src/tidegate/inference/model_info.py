@@ -25,3 +25,5 @@ class ModelInfo(msgspec.Struct, frozen=True, array_like=True):
     """Whether the model can write at all: one that only embeds cannot."""
     pooling: PoolingInfo | None = None
     """How prompts that are only read are pooled; None where this engine serves no such requests."""
+    prefill_chunk_tokens: int | None = None
+    """Most prompt tokens in a step that also decodes."""

@@ -19,7 +19,7 @@ Does not know: clients, the event loop, engines, retries (a retry is a request l
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidegate.errors import (
     DeadlineExceeded,
@@ -33,6 +33,7 @@ from tidegate.errors import (
     ServeError,
     ServerDraining,
 )
+from tidegate.inference.turn_rule import TurnRule
 from tidegate.lifecycle.admission_statistics import AdmissionStatistics
 from tidegate.lifecycle.cost_model import ChunkRule, CostModel, StepTotals
 from tidegate.lifecycle.deadline_watch import DeadlineWatch
@@ -57,7 +58,8 @@ ON_TIME_S = 0.001
 class AdmissionLimits:
     """Bounds over the whole server; all are at least 1, except `queue_depth`, which may be 0.
 
-    `kv_overcommit`: peak KV blocks of all that is in the engine, over the blocks that there are.
+    `kv_overcommit`: peak KV blocks of all that is in the engine, over the blocks that there are. `turns`: how
+    priorities count among those that wait.
     """
 
     max_sequences: int
@@ -65,6 +67,7 @@ class AdmissionLimits:
     queued_tokens: int
     queue_deadline_ms: int = 30_000
     kv_overcommit: float = 4.0
+    turns: TurnRule = field(default_factory=TurnRule)
 
     def __post_init__(self) -> None:
         least = min(self.max_sequences, self.queued_tokens, self.queue_deadline_ms, self.kv_overcommit)
@@ -105,7 +108,7 @@ class AdmissionController:
         self.limits = limits
         self._drain = drain
         self._quotas = KeyQuotas()
-        self._room = WaitingRoom()
+        self._room = WaitingRoom(limits.turns)
         self._load = EngineLoad(limits.max_sequences)
         self._forecast = Forecast(declared, chunks)
         self._watch = DeadlineWatch(self._room, self._load, self._forecast)
@@ -186,6 +189,10 @@ class AdmissionController:
         if waiter.reservation is not None:
             self._quotas.settle(waiter.reservation, waiter.ticket.quotas, num_tokens, now)
         return True
+
+    def learn_chunks(self, chunks: ChunkRule) -> None:
+        """Takes how the engine cuts long prompts."""
+        self._forecast.chunks = chunks
 
     def observe(self, totals: StepTotals, num_blocks: int | None, now: float) -> None:
         """Takes what the engine says of itself: what it has done, and how many KV blocks it has (None: not known)."""

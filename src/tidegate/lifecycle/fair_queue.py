@@ -1,32 +1,33 @@
 """FairQueue: in which order waiting requests get in.
 
-Decides by start-time fair queueing. Lower priority value first, always. Within one priority every key has a line of
-its own, first come first served, and the lines take turns by what they cost: a line's head carries a start tag; the
-smallest tag goes first, the older head on a tie; what goes adds its price to its line's tag. The price is the peak of
-KV blocks, so a key pays for what its requests take from the others. A key that comes back is set to the tag that went
-last: it neither saves up turns while it is away, nor is it asked to wait for what it had when nobody else waited.
+Decides by start-time fair queueing. Each priority is a level, and the level whose oldest request has the least place
+in line goes first (`TurnRule`): lower priority values, among requests of about one time; but no level is passed for
+ever, for places do not change while newcomers' places grow. Within one level every key has a line of its own, first
+come first served, and the lines take turns by what they cost: a line's head carries a start tag; the smallest tag goes
+first, the older head on a tie; what goes adds its price to its line's tag. The price is the peak of KV blocks, so a key
+pays for what its requests take from the others. A key that comes back is set to the tag that went last: it neither
+saves up turns while it is away, nor is it asked to wait for what it had when nobody else waited.
 
-So within a priority nobody starves: while a request waits at the head of its line, any other line gets at most one
+So within a level nobody starves: while a request waits at the head of its line, any other line gets at most one
 turn more than the price of that head and its own newest request allow, however many requests it has.
 
     line A   [9][9][9][9][9]...      tags 0, 9, 18, ...: what A has sent is charged as it goes, not as it comes,
     line B   [4]                     tag 0: goes second   so that what A withdraws costs A nothing
 
-Costs: `add`, `pop` and `remove` O(log n) amortised (entries of heads that have gone stay in a heap until they come up
-or are the majority); `in_order` O(n log n). State is bounded by what waits and by the keys that were served since the
-priority's queue was empty.
+Costs: `add`, `first`, `pop` and `remove` O(log n + levels) amortised (entries of heads that have gone stay in a heap
+until they come up or are the majority); `in_order` O(n log n). State is bounded by what waits and by the keys that were
+served since the priority's queue was empty.
 
-Does not know time, limits, or what a ticket's price will turn out to be. Known weakness: a strict priority may starve
-those below it; keys bound which priorities a caller may ask for.
+Does not know clocks, limits, or what a ticket's price will turn out to be.
 """
 
 import heapq
-from bisect import insort
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tidegate.errors import InternalError
+from tidegate.inference.turn_rule import BY_PRIORITY, TurnRule
 from tidegate.lifecycle.ticket import Ticket
 
 _Entry = tuple[int, int, str]
@@ -47,17 +48,24 @@ class _Line:
 
 
 class _Level:
-    """All lines of one priority."""
+    """All lines of one priority. `ages`: places in line of its tickets, in the order in which they came."""
 
     def __init__(self) -> None:
         self.lines: dict[str, _Line] = {}
+        self.ages: OrderedDict[str, float] = OrderedDict()
         self._heads: list[_Entry] = []
         self._served: dict[str, int] = {}
         """Keys without a line whose last request is not paid off yet: the tag that they come back with."""
         self._payoffs: list[tuple[int, str]] = []
         self._virtual = 0
 
-    def add(self, number: int, ticket: Ticket) -> None:
+    @property
+    def place(self) -> float:
+        """Where its oldest ticket stands; there is one."""
+        return next(iter(self.ages.values()))
+
+    def add(self, number: int, ticket: Ticket, place: float) -> None:
+        self.ages[ticket.ticket_id] = place
         line = self.lines.get(ticket.key_id)
         if line is None:
             line = _Line(max(self._virtual, self._served.pop(ticket.key_id, 0)))
@@ -111,6 +119,7 @@ class _Level:
 
     def _take_out(self, ticket: Ticket, line: _Line) -> None:
         was_head = line.head[1] is ticket
+        del self.ages[ticket.ticket_id]
         del line.tickets[ticket.ticket_id]
         if line.tickets:
             if was_head:
@@ -129,9 +138,9 @@ class _Level:
 class FairQueue:
     """Waiting tickets. Empty levels are forgotten."""
 
-    def __init__(self) -> None:
+    def __init__(self, turns: TurnRule = BY_PRIORITY) -> None:
+        self._turns = turns
         self._levels: dict[int, _Level] = {}
-        self._priorities: list[int] = []
         self._tickets: dict[str, Ticket] = {}
         self._num_added = 0
 
@@ -146,16 +155,15 @@ class FairQueue:
         if ticket.ticket_id in self._tickets:
             raise InternalError(f"ticket {ticket.ticket_id} waits twice")
         self._tickets[ticket.ticket_id] = ticket
-        level = self._levels.get(ticket.priority)
-        if level is None:
-            level = self._levels[ticket.priority] = _Level()
-            insort(self._priorities, ticket.priority)
+        level = self._levels.setdefault(self._turns.level(ticket.priority), _Level())
         self._num_added += 1
-        level.add(self._num_added, ticket)
+        level.add(self._num_added, ticket, self._turns.place(ticket.received_at, ticket.priority))
 
     def first(self) -> Ticket | None:
         """Returns who goes next, and leaves it there."""
-        return self._levels[self._priorities[0]].first() if self._priorities else None
+        if not self._levels:
+            return None
+        return min(self._levels.items(), key=lambda item: (item[1].place, item[0]))[1].first()
 
     def pop(self) -> Ticket:
         """Takes out who goes next. Raises InternalError when nobody waits."""
@@ -163,25 +171,37 @@ class FairQueue:
         if ticket is None:
             raise InternalError("nobody waits")
         del self._tickets[ticket.ticket_id]
-        level = self._levels[ticket.priority]
-        level.take(ticket)
-        self._forget(ticket.priority, level)
+        self._level_of(ticket).take(ticket)
+        self._forget_empty(ticket)
         return ticket
 
     def remove(self, ticket_id: str) -> Ticket:
         """Takes out any ticket. Raises KeyError when none of that id waits."""
         ticket = self._tickets.pop(ticket_id)
-        level = self._levels[ticket.priority]
-        level.remove(ticket)
-        self._forget(ticket.priority, level)
+        self._level_of(ticket).remove(ticket)
+        self._forget_empty(ticket)
         return ticket
 
     def in_order(self) -> Iterator[Ticket]:
         """Yields all as `pop` would give them, if nobody came or left. Nothing may change meanwhile."""
-        for priority in self._priorities:
-            yield from self._levels[priority].in_order()
+        turns = {priority: level.in_order() for priority, level in self._levels.items()}
+        left = {priority: level.ages.copy() for priority, level in self._levels.items()}
+        places = [(level.place, priority) for priority, level in self._levels.items()]
+        heapq.heapify(places)
+        while places:
+            priority = places[0][1]
+            ticket = next(turns[priority])
+            yield ticket
+            ages = left[priority]
+            del ages[ticket.ticket_id]
+            if ages:
+                heapq.heapreplace(places, (next(iter(ages.values())), priority))
+            else:
+                heapq.heappop(places)
 
-    def _forget(self, priority: int, level: _Level) -> None:
-        if not level.lines:
-            del self._levels[priority]
-            self._priorities.remove(priority)
+    def _level_of(self, ticket: Ticket) -> _Level:
+        return self._levels[self._turns.level(ticket.priority)]
+
+    def _forget_empty(self, ticket: Ticket) -> None:
+        if not self._level_of(ticket).lines:
+            del self._levels[self._turns.level(ticket.priority)]

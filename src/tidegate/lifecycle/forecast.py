@@ -104,7 +104,7 @@ class Forecast:
 
     def __init__(self, declared: CostModel | None = None, chunks: ChunkRule | None = None) -> None:
         self._declared = declared
-        self._chunks = chunks if chunks is not None else ChunkRule()
+        self.chunks = chunks if chunks is not None else ChunkRule()
         self._fitter = CostFitter()
         self.row_times = RowTimes()
 
@@ -123,7 +123,7 @@ class Forecast:
         if model is None:
             return None
         is_mixed = load.num_started > 0
-        chunk = self._chunks.beside_decodes if is_mixed else self._chunks.alone
+        chunk = self.chunks.beside_decodes if is_mixed else self.chunks.alone
         row_s = (self.row_times.mean_s or 0.0) / load.max_sequences
         survey = Survey(model, chunk, is_mixed, now, 0.0, 0, now, row_s)
         prefills = [survey.prefill_time(permit.ticket.num_prompt_tokens) for permit in load.unstarted.values()]

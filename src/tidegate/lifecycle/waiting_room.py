@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tidegate.errors import InternalError
+from tidegate.inference.turn_rule import BY_PRIORITY, TurnRule
 from tidegate.lifecycle.fair_queue import FairQueue
 from tidegate.lifecycle.quota import Reservation
 from tidegate.lifecycle.ticket import Ticket
@@ -34,9 +35,9 @@ class Waiter:
 class WaitingRoom:
     """Waiters by ticket id, in the order in which they came."""
 
-    def __init__(self) -> None:
+    def __init__(self, turns: TurnRule = BY_PRIORITY) -> None:
         self._waiters: dict[str, Waiter] = {}
-        self._queue = FairQueue()
+        self._queue = FairQueue(turns)
         self._dues: list[tuple[float, int, Waiter]] = []
         self._num_added = 0
         self.num_sequences = 0

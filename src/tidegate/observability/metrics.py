@@ -30,7 +30,7 @@ from tidegate.observability.label_counter import OTHER, LabelCounter
 from tidegate.observability.observer import EngineChanged, GrammarChecked, RequestEnded
 from tidegate.observability.views import AdmissionView, EngineView, GaugesView, GrammarsView, LedgerView
 
-SUCCESSES = frozenset({"stop", "length", "tool_calls", "content_filter"})
+SUCCESSES = frozenset({"stop", "length", "tool_calls", "content_filter", "read"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 _WAITS_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)

@@ -9,13 +9,14 @@ import msgspec
 
 
 class RequestEnded(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything worth counting about one request to a generating or tokenizing route, at its end.
+    """Everything worth counting about one request to a route that takes a body, at its end.
 
-    `outcome` is one word: the public finish reason of the first choice ("stop", "length", "tool_calls"), or what
-    ended the request instead ("error", "client_gone", "slow_client", "deadline", "shutdown"); "replayed" for a recorded
-    answer, which was no work. `status` is the HTTP status that was sent, None when none was; `code` is the public error
-    code, None without an error. Durations are in seconds and count from receipt: `queue_s` to the engine's first work
-    on it, `first_token_s` to its first token, `duration_s` to the end; None when that never happened. `key_name` is the
+    `outcome` is one word: the public finish reason of the first choice ("stop", "length", "tool_calls"), "read" for
+    one of which nothing was to be generated, or what ended the request instead ("error", "client_gone", "slow_client",
+    "deadline", "shutdown"); "replayed" for a recorded answer, which was no work. `status` is the HTTP status that was
+    sent, None when none was; `code` is the public error code, None without an error. Durations are in seconds and count
+    from receipt: `queue_s` to the engine's first work on it, `first_token_s` to its first token, `duration_s` to the
+    end; None when that never happened. `key_name` is the
     configured name of the caller's key, never the key.
     """
 

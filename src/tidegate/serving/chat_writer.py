@@ -113,9 +113,7 @@ class ChatWriter:
         return self._head.close()
 
 
-def _chunk_choice(
-    index: int, event: ContentText | ToolCallStarted | ToolCallArguments | ChoiceFinished, *, is_legacy: bool
-) -> ChatChunkChoice:
+def _chunk_choice(index: int, event: StreamEvent, *, is_legacy: bool) -> ChatChunkChoice:
     match event:
         case ContentText():
             return ChatChunkChoice(
@@ -131,6 +129,8 @@ def _chunk_choice(
             return ChatChunkChoice(
                 index=index, delta=Delta(), logprobs=None, finish_reason=event.reason.value, stop_reason=reason
             )
+        case _:
+            raise TypeError(type(event).__name__)
     return ChatChunkChoice(index=index, delta=delta, logprobs=None)
 
 

@@ -82,6 +82,11 @@ class ChoiceStream:
     def is_finished(self) -> bool:
         return self.finish_reason is not None
 
+    @property
+    def outcome(self) -> str | None:
+        """The finish reason as a word."""
+        return None if self.finish_reason is None else self.finish_reason.value
+
     def feed(self, delta: TokenDelta) -> list[StreamEvent]:
         """Returns the events of new tokens; the last one is `ChoiceFinished` when the choice ended here.
 

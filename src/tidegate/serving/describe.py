@@ -21,6 +21,7 @@ from tidegate.contract.self_description import (
     DescribedError,
     DescribedHeader,
     DescribedModel,
+    DescribedReading,
     DescribedRoute,
     FieldUse,
     Headers,
@@ -44,10 +45,13 @@ from tidegate.inference.model_info import ModelInfo
 from tidegate.inference.sampling import SamplingParams
 from tidegate.lifecycle.principal import Principal
 from tidegate.serving.constraint_rules import KINDS
+from tidegate.serving.field_rule import FieldRule, Use
 from tidegate.serving.header_rules import NOT_SERVED as UNSERVED_HEADERS
+from tidegate.serving.model_tasks import classify_method, embedding_reason, score_method, unserved_reason
 from tidegate.serving.published_limits import LimitSources, describe_limits
+from tidegate.serving.reading_rules import READING_RULES
 from tidegate.serving.request_policy import RequestPolicy
-from tidegate.serving.request_rules import CHAT_RULES, COMPLETION_RULES, LOST_INPUTS, REPLACED_FIELDS, FieldRule, Use
+from tidegate.serving.request_rules import CHAT_RULES, COMPLETION_RULES, LOST_INPUTS, REPLACED_FIELDS
 from tidegate.serving.served_model import ServedModel
 from tidegate.serving.server_facts import ServerFacts
 from tidegate.serving.template_arguments import effort_reason
@@ -56,6 +60,7 @@ from tidegate.text.thinking_switch import EFFORT
 _RULES: Mapping[type[Struct], Mapping[str, FieldRule[Any]]] = {
     ChatRequest: CHAT_RULES,
     CompletionRequest: COMPLETION_RULES,
+    **READING_RULES,
 }
 _ACTS = FieldUse(use="acts")
 _OWN_TEMPLATE_ONLY = FieldUse(use="not_served", reason="this server uses the model's own template only")
@@ -188,7 +193,7 @@ def _models(
         ServedEndpoint(
             method=one.method,
             path=one.path,
-            streams=one.is_generating,
+            streams=one.chunk is not None,
             fields=_effort_told(
                 field_uses(
                     one.request,
@@ -201,7 +206,7 @@ def _models(
             ),
         )
         for one in operations
-        if one.request is not None
+        if one.request is not None and (info is None or unserved_reason(one.path, info) is None)
     ]
     return [
         DescribedModel(
@@ -212,12 +217,34 @@ def _models(
             context_length=None if info is None else info.max_model_len,
             vocabulary_size=None if info is None else info.vocab_size,
             input_modalities=["text"],
-            output_modalities=["text"],
+            output_modalities=_outputs(info),
             reasoning_field=model.formats.reasoning_field if model.formats.tells_reasoning else None,
             token_counts=TokenCounts(exact=not model.is_scripted),
+            reading=None if info is None else _reading(model, info),
             endpoints=endpoints,
         )
     ]
+
+
+def _outputs(info: ModelInfo | None) -> list[str]:
+    if info is None or (info.generates and embedding_reason(info) is not None):
+        return ["text"]
+    written = ["text"] if info.generates else []
+    return written + (["embedding"] if embedding_reason(info) is None else ["scores"])
+
+
+def _reading(model: ServedModel, info: ModelInfo) -> DescribedReading:
+    pooling, scores_by, classifies_by = info.pooling, score_method(info), classify_method(info)
+    has_embeddings = pooling is not None and embedding_reason(info) is None
+    return DescribedReading(
+        pooling=None if pooling is None else pooling.mode.value,
+        dimensions=pooling.dimensions if pooling is not None and has_embeddings else None,
+        min_dimensions=model.min_dimensions if has_embeddings else None,
+        max_input_tokens=None if pooling is None else pooling.max_input_tokens,
+        scores_by=None if scores_by is None else scores_by.value,
+        classifies_by=None if classifies_by is None else classifies_by.value,
+        labels=[] if pooling is None else list(pooling.labels),
+    )
 
 
 def _revision_parts(model: ServedModel, info: ModelInfo | None) -> RevisionParts:

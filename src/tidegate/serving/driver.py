@@ -21,16 +21,16 @@ from tidegate.lifecycle.drain import Drain
 from tidegate.lifecycle.effects import Effect
 from tidegate.lifecycle.events import Event
 from tidegate.lifecycle.machine import RequestMachine
-from tidegate.lifecycle.states import Reply
+from tidegate.lifecycle.states import Reply, Work
 from tidegate.lifecycle.ticket import Ticket
 from tidegate.observability.observer import Observer
-from tidegate.serving.choice import ChoiceStream
+from tidegate.serving.choice_reader import ChoiceReader
 from tidegate.serving.deadline_timer import DeadlineTimer
-from tidegate.serving.echo import PromptEcho, needs_echo
 from tidegate.serving.ending import Story, describe_end
 from tidegate.serving.gate import Gate
 from tidegate.serving.mailbox import IndexedEvent, Mailbox
-from tidegate.serving.prepared import PreparedCall, PreparedPrompt
+from tidegate.serving.prepared import PreparedCall
+from tidegate.serving.prompt_flow import PromptFlow, PromptSink
 from tidegate.serving.usage import TokenCounts
 
 STREAM_STATUS = 200
@@ -51,25 +51,6 @@ class Surroundings:
     """Hears of faults of ours that were contained to one request."""
 
 
-class _PromptSink:
-    """Where the deltas of one prompt go: `base` is the index of its first choice."""
-
-    def __init__(self, driver: "RequestDriver", prompt: PreparedPrompt, base: int, num_choices: int) -> None:
-        self.request_id = prompt.request.request_id
-        self.base = base
-        self.num_prompt_tokens = prompt.request.num_prompt_tokens
-        self.echo = PromptEcho(prompt) if needs_echo(prompt) else None
-        self.num_cached_tokens = 0
-        self.is_open = [True] * num_choices
-        self._driver = driver
-
-    def deliver(self, delta: TokenDelta) -> None:
-        self._driver.deliver(self, delta)
-
-    def fail(self, error: ServeError) -> None:
-        self._driver.fail(error)
-
-
 class RequestDriver:
     """Create, `start`, then either `wait_status` and `take` (a stream) or only `take` (a whole reply)."""
 
@@ -85,9 +66,9 @@ class RequestDriver:
         """What the caller's key has left, where it has quotas."""
         self.mailbox = Mailbox()
         self._status: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        n = call.num_choices
-        self._sinks = [_PromptSink(self, prompt, i * n, n) for i, prompt in enumerate(call.prompts)]
-        self._choices = [ChoiceStream(prompt.plan) for prompt in call.prompts for _ in range(n)]
+        self._flow = PromptFlow(call.prompts, call.num_choices, self, surroundings.engine, call.width)
+        self._sinks = self._flow.sinks
+        self._choices = [prompt.open_choice() for prompt in call.prompts for _ in range(call.num_choices)]
         self._last_token_at: list[float | None] = [None] * len(self._choices)
         self._num_unfinished = len(self._choices)
         self._num_in_engine = len(self._choices)
@@ -116,7 +97,7 @@ class RequestDriver:
         return Ticket(
             ticket_id=call.context.request_id,
             key_id=call.context.principal.key_id,
-            num_choices=len(self._choices),
+            num_choices=call.num_sequences,
             num_prompt_tokens=call.num_prompt_tokens,
             num_output_tokens=sum(p.request.stop.max_tokens * p.request.num_choices for p in call.prompts),
             num_blocks=call.num_peak_blocks,
@@ -130,13 +111,12 @@ class RequestDriver:
     # ---- from the gate ----
 
     def admit(self, rate: RateFacts | None) -> None:
-        """Hands all prompts to the engine."""
+        """Hands the prompts to the engine."""
         self.rate = rate
         self._submitted_at = self._around.clock.now()
         self._apply(Event.ADMIT)
         try:
-            for prompt, sink in zip(self.call.prompts, self._sinks, strict=True):
-                self._around.engine.submit(prompt.request, sink)
+            self._flow.submit()
         except ServeError as error:
             self._abort_engine()
             self._end_unsubmitted(Event.FAIL, error)
@@ -154,8 +134,7 @@ class RequestDriver:
         """Prompts that the engine had taken already have been aborted: whatever still comes of them is not ours."""
         self.story.error = error
         self._num_in_engine = 0
-        for sink in self._sinks:
-            sink.is_open = [False] * len(sink.is_open)
+        self._flow.close()
         self._apply(event)
 
     async def wait_status(self, hold_s: float) -> None:
@@ -236,7 +215,7 @@ class RequestDriver:
 
     # ---- from the engine ----
 
-    def deliver(self, sink: _PromptSink, delta: TokenDelta) -> None:
+    def deliver(self, sink: PromptSink, delta: TokenDelta) -> None:
         """Takes new tokens of one choice. A fault of ours in here ends this request, never the engine's channel."""
         if not sink.is_open[delta.choice]:
             return
@@ -253,13 +232,12 @@ class RequestDriver:
         if self._num_in_engine == 0:
             return
         self._num_in_engine = 0
-        for sink in self._sinks:
-            sink.is_open = [False] * len(sink.is_open)
+        self._flow.close()
         if self.story.error is None and self._num_unfinished:
             self.story.error = error
         self._apply(Event.FAIL)
 
-    def _deliver(self, sink: _PromptSink, delta: TokenDelta) -> None:
+    def _deliver(self, sink: PromptSink, delta: TokenDelta) -> None:
         index = sink.base + delta.choice
         if delta.num_prompt_tokens or self.story.started_at is None:
             self._note_started(sink, delta)
@@ -273,7 +251,7 @@ class RequestDriver:
         else:
             self._fail_choice(sink, delta)
 
-    def _note_started(self, sink: _PromptSink, delta: TokenDelta) -> None:
+    def _note_started(self, sink: PromptSink, delta: TokenDelta) -> None:
         """The first output of a prompt: it no longer waits, and the engine's own counts are known."""
         if self.story.started_at is None:
             self.story.started_at = self._around.clock.now()
@@ -284,7 +262,7 @@ class RequestDriver:
             queue_s = self._submitted_at - self.story.received_at + delta.queue_s
             self.story.queue_s = max(queue_s, self.story.queue_s or 0.0)
 
-    def _feed(self, sink: _PromptSink, index: int, choice: ChoiceStream, delta: TokenDelta) -> None:
+    def _feed(self, sink: PromptSink, index: int, choice: ChoiceReader, delta: TokenDelta) -> None:
         num_before = choice.num_tokens
         events = choice.feed(delta)
         num_tokens = choice.num_tokens - num_before
@@ -318,11 +296,9 @@ class RequestDriver:
             self.story.first_token_at = now
         self._around.observer.tokens_delivered(num_tokens, None if last_at is None else now - last_at)
 
-    def _finish_text(self, sink: _PromptSink, delta: TokenDelta, choice: ChoiceStream) -> None:
+    def _finish_text(self, sink: PromptSink, delta: TokenDelta, choice: ChoiceReader) -> None:
         """A choice has all its text. One that stopped by itself is aborted alone, unless it was the last."""
-        self.story.finish_reason = self.story.finish_reason or (
-            choice.finish_reason.value if choice.finish_reason else None
-        )
+        self.story.finish_reason = self.story.finish_reason or choice.outcome
         self._num_unfinished -= 1
         if self._num_unfinished == 0:
             self.mailbox.close()
@@ -331,13 +307,25 @@ class RequestDriver:
         elif delta.finish is None:
             self._around.engine.abort(sink.request_id, delta.choice)
 
-    def _close_in_engine(self, sink: _PromptSink, choice: int, event: Event) -> None:
+    def _close_in_engine(self, sink: PromptSink, choice: int, event: Event) -> None:
         sink.is_open[choice] = False
+        self._flow.note_closed()
         self._num_in_engine -= 1
         if self._num_in_engine == 0:
             self._apply(event)
+        elif self._flow.has_waiting and self.machine.work is Work.RUNNING:
+            self._submit_more()
 
-    def _fail_choice(self, sink: _PromptSink, delta: TokenDelta) -> None:
+    def _submit_more(self) -> None:
+        """The engine has room for further prompts of this call. One that it refuses ends the call."""
+        try:
+            self._flow.submit()
+        except ServeError as error:
+            self.story.error = self.story.error or error
+            self._num_in_engine -= self._flow.drop_waiting()
+            self._apply(Event.EXPIRE if self._num_in_engine else Event.FAIL)
+
+    def _fail_choice(self, sink: PromptSink, delta: TokenDelta) -> None:
         """The engine ended a choice that was not complete: because we asked, or because it could not go on."""
         if self.story.error is None and self.machine.is_reply_open:
             self.story.error = EngineRefused(delta.error or "The engine gave this request up.")
@@ -385,15 +373,11 @@ class RequestDriver:
         self.call.context.record.end_work(facts)
 
     def _abort_engine(self) -> None:
-        for sink in self._sinks:
-            if any(sink.is_open):
-                self._around.engine.abort(sink.request_id)
+        self._num_in_engine -= self._flow.abort()
 
     def _hold(self, *, held: bool) -> None:
         self._is_held = held
-        for sink in self._sinks:
-            if any(sink.is_open):
-                self._around.engine.hold(sink.request_id, held=held)
+        self._flow.hold(held=held)
 
     def _settle_status(self) -> None:
         if not self._status.done():

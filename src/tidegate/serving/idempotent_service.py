@@ -1,4 +1,4 @@
-"""IdempotentService: a service whose generating routes carry out each named operation once (CONTRACT.md section 10).
+"""IdempotentService: a service that carries out each named operation once, where it asks the engine (CONTRACT.md 10).
 
 Wraps another service. A request with `Idempotency-Key` is looked up before its body is prepared: it runs, is told that
 another one runs, or gets the recorded answer without the wrapped service hearing of it. Requests without the header
@@ -49,6 +49,10 @@ class Wrapped(Protocol):
     async def claim_slot(self, principal: Principal, route: str) -> KeySlot: ...
     async def chat(self, call: Call) -> Reply: ...
     async def completion(self, call: Call) -> Reply: ...
+    async def embeddings(self, call: Call) -> Reply: ...
+    async def score(self, call: Call) -> Reply: ...
+    async def rerank(self, call: Call) -> Reply: ...
+    async def classify(self, call: Call) -> Reply: ...
     async def tokenize(self, call: Call) -> Reply: ...
     async def detokenize(self, call: Call) -> Reply: ...
     def models(self, principal: Principal) -> WholeReply: ...
@@ -82,6 +86,18 @@ class IdempotentService:
 
     async def completion(self, call: Call) -> Reply:
         return await self._once(call, self._inner.completion)
+
+    async def embeddings(self, call: Call) -> Reply:
+        return await self._once(call, self._inner.embeddings)
+
+    async def score(self, call: Call) -> Reply:
+        return await self._once(call, self._inner.score)
+
+    async def rerank(self, call: Call) -> Reply:
+        return await self._once(call, self._inner.rerank)
+
+    async def classify(self, call: Call) -> Reply:
+        return await self._once(call, self._inner.classify)
 
     async def tokenize(self, call: Call) -> Reply:
         return await self._inner.tokenize(call)

@@ -4,7 +4,7 @@ import sys
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -25,6 +25,7 @@ from tidegate.serving.choice import ChoicePlan
 from tidegate.serving.constraint import Constraint
 from tidegate.serving.constraint_rules import constraint_of
 from tidegate.serving.header_rules import HeaderWishes
+from tidegate.serving.model_tasks import generation_reason
 from tidegate.serving.output_reading import PLAIN_READING, OutputReading
 from tidegate.serving.prepared import CallContext, PreparedPrompt
 from tidegate.serving.reasoned_constraint import place_answer
@@ -51,6 +52,19 @@ PACKED_TOKEN_BYTES = 4
 _SEED_BYTES = 8
 
 Request = TypeVar("Request", bound=msgspec.Struct)
+
+
+class TimedRequest(Protocol):
+    """What every request that the engine works on may say of its own urgency."""
+
+    @property
+    def priority(self) -> int | None: ...
+
+    @property
+    def deadline_ms(self) -> int | None: ...
+
+    @property
+    def first_token_deadline_ms(self) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +106,13 @@ class Preparation:
         """Returns the name that the answer carries. Raises ModelNotFound and ModelNotAllowed."""
         return self.model.check_name(name, principal)
 
-    def context(self, call: Call, prefix: str, wishes: HeaderWishes, request: GeneratingRequest) -> CallContext:
+    def check_generates(self) -> None:
+        """Raises UnsupportedParameter where the served model writes no text."""
+        reason = generation_reason(self.info)
+        if reason is not None:
+            raise UnsupportedParameter(f"model: {reason}", param="model")
+
+    def context(self, call: Call, prefix: str, wishes: HeaderWishes, request: TimedRequest) -> CallContext:
         """Mints the reply's id; the caller's own id is for tracing only."""
         principal = call.principal
         return CallContext(

@@ -29,6 +29,7 @@ def prepare_chat(call: Call, preparation: Preparation) -> PreparedCall:
     request, ignored = preparation.decode(call, decode_chat, ChatRequest)
     model = preparation.check_model(request.model, call.principal)
     check_chat(request, preparation.policy)
+    preparation.check_generates()
     use = tool_use(request)
     vocabulary = preparation.model.tokenizer.vocabulary
     planned = plan_script(request.x_script, is_scripted=preparation.model.is_scripted, base=vocabulary)

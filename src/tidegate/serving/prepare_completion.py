@@ -20,6 +20,7 @@ def prepare_completion(call: Call, preparation: Preparation) -> PreparedCall:
     request, ignored = preparation.decode(call, decode_completion, CompletionRequest)
     model = preparation.check_model(request.model, call.principal)
     check_completion(request, preparation.policy)
+    preparation.check_generates()
     constraint = preparation.constraint(request)
     tokenizer = preparation.model.tokenizer
     planned = plan_script(request.x_script, is_scripted=preparation.model.is_scripted, base=tokenizer.vocabulary)

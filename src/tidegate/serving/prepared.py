@@ -1,13 +1,19 @@
 """What preparation makes of a call: everything that is decided before the engine hears of it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from tidegate.inference.event import StreamEvent
 from tidegate.inference.request import InferenceRequest
 from tidegate.lifecycle.deadline import NO_DEADLINES, Deadlines
 from tidegate.lifecycle.principal import ANONYMOUS, Principal
 from tidegate.observability.access_log import AccessRecord
-from tidegate.serving.choice import ChoicePlan
+from tidegate.serving.choice import ChoicePlan, ChoiceStream
+from tidegate.serving.choice_reader import ChoiceReader
+from tidegate.serving.chunk_head import ReplyIdentity
 from tidegate.serving.constraint import Constraint
+from tidegate.serving.usage import TokenCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +33,35 @@ class CallContext:
     record: AccessRecord = field(default_factory=AccessRecord)
 
 
+class ReadAssembler(Protocol):
+    """Puts the whole answer together of a call of which nothing is generated."""
+
+    @property
+    def num_numbers(self) -> int:
+        """How many numbers the answer has: a measure of the work of writing it."""
+        ...
+
+    def feed(self, index: int, event: StreamEvent) -> None: ...
+
+    def result(self, counts: TokenCounts) -> bytes:
+        """Returns the body's JSON."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class PreparedPrompt:
-    """One prompt for the engine, and how to read the output of its choices."""
+    """One prompt for the engine, and how to read the output of its choices: `plan` for text, else `make_reader`."""
 
     request: InferenceRequest
     plan: ChoicePlan
     token_ids: list[int]
     echo_text: str | None = None
     """The prompt's text, when it is to precede each choice's."""
+    make_reader: Callable[[], ChoiceReader] | None = None
+
+    def open_choice(self) -> ChoiceReader:
+        """Returns the reader of one choice's output."""
+        return ChoiceStream(self.plan) if self.make_reader is None else self.make_reader()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +89,16 @@ class PreparedCall:
     """Tokens in a block of the engine's KV cache."""
     constraint: Constraint | None = None
     """What the output is held to, before it is known whether it can be."""
+    make_assembler: Callable[[ReplyIdentity], ReadAssembler] | None = None
+    """Of a call of which nothing is generated; None for chats and completions."""
+    width: int | None = None
+    """How many prompts the engine has at once; None for all."""
+
+    @property
+    def num_sequences(self) -> int:
+        """Sequences that the engine has at once, at most."""
+        num_all = len(self.prompts) * self.num_choices
+        return num_all if self.width is None else min(num_all, self.width)
 
     @property
     def num_prompt_tokens(self) -> int:
@@ -72,4 +108,6 @@ class PreparedCall:
     def num_peak_blocks(self) -> int:
         """KV blocks that the call holds when every choice has its longest output, and choices share none."""
         lengths = [len(prompt.token_ids) + prompt.request.stop.max_tokens for prompt in self.prompts]
+        if self.width is not None:
+            lengths = sorted(lengths, reverse=True)[: self.width]
         return self.num_choices * sum(-(-length // self.block_tokens) for length in lengths)

@@ -12,16 +12,22 @@ from tidegate.serving.sampling_rules import check_token_ids
 from tidegate.serving.tool_rules import check_tools
 
 Prompt = str | list[int]
+Prompts = str | list[int | str | list[int]]
+"""As callers give them: one text, one list of ids, or a list of either."""
 MAX_TOKENIZE_CHARACTERS = 4 * 1024 * 1024
 """Of a text to tokenize: no context bounds it, and every token of it becomes part of the answer."""
 
 
 def prompts_of(request: CompletionRequest, *, vocab_size: int) -> list[Prompt]:
+    """Returns the prompts of a completion; see `read_prompts`."""
+    return read_prompts(request.prompt, "prompt", vocab_size=vocab_size)
+
+
+def read_prompts(prompt: Prompts, name: str, *, vocab_size: int) -> list[Prompt]:
     """Returns the prompts in order: a list of numbers is one prompt. None is empty, every id is in the vocabulary.
 
-    Raises InvalidValue with `param` `prompt`, or `prompt[i]` for the first wrong entry of a list.
+    Raises InvalidValue with `param` `name`, or `name[i]` for the first wrong entry of a list.
     """
-    prompt = request.prompt
     if isinstance(prompt, str):
         prompts: list[Prompt] = [prompt]
     elif set(map(type, prompt)) == {int}:
@@ -30,13 +36,13 @@ def prompts_of(request: CompletionRequest, *, vocab_size: int) -> list[Prompt]:
         prompts = []
         for index, entry in enumerate(prompt):
             if isinstance(entry, int):
-                param = f"prompt[{index}]"
+                param = f"{name}[{index}]"
                 raise InvalidValue(f"{param}: a number among texts or lists of numbers", param=param)
             prompts.append(entry)
     if not prompts:
-        raise InvalidValue("prompt: must have at least 1 entry", param="prompt")
+        raise InvalidValue(f"{name}: must have at least 1 entry", param=name)
     for index, entry in enumerate(prompts):
-        param = "prompt" if len(prompts) == 1 else f"prompt[{index}]"
+        param = name if len(prompts) == 1 else f"{name}[{index}]"
         if not entry:
             raise InvalidValue(f"{param}: an empty prompt gives the model nothing to read", param=param)
         if not isinstance(entry, str):
@@ -46,7 +52,11 @@ def prompts_of(request: CompletionRequest, *, vocab_size: int) -> list[Prompt]:
 
 def num_prompts(request: CompletionRequest) -> int:
     """Returns how many prompts a request has, without looking into them."""
-    prompt = request.prompt
+    return count_prompts(request.prompt)
+
+
+def count_prompts(prompt: Prompts) -> int:
+    """The same for the prompts by themselves."""
     return 1 if isinstance(prompt, str) or (prompt and isinstance(prompt[0], int)) else len(prompt)
 
 

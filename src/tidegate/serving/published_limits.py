@@ -96,6 +96,11 @@ def _context(sources: LimitSources) -> int | None:
     return None if sources.info is None else sources.info.max_model_len
 
 
+def _input_tokens(sources: LimitSources) -> int | None:
+    pooling = None if sources.info is None else sources.info.pooling
+    return None if pooling is None else pooling.max_input_tokens
+
+
 PUBLISHED_LIMITS: dict[str, PublishedLimit] = {
     "uri_bytes": PublishedLimit(_of_facts("uri_bytes"), "bytes", errors.UriTooLong),
     "header_bytes": PublishedLimit(_of_facts("header_bytes"), "bytes", errors.HeadersTooLarge),
@@ -106,6 +111,8 @@ PUBLISHED_LIMITS: dict[str, PublishedLimit] = {
     "json_elements": PublishedLimit(_fixed(MAX_ELEMENTS), "count"),
     "messages": PublishedLimit(_of_limits("messages"), "count"),
     "prompts": PublishedLimit(_of_limits("prompts"), "count"),
+    "inputs": PublishedLimit(_of_limits("inputs"), "count"),
+    "labels": PublishedLimit(_of_limits("labels"), "count"),
     "choices": PublishedLimit(_of_limits("choices"), "count"),
     "stop_strings": PublishedLimit(_of_limits("stop_strings"), "count"),
     "logit_bias_entries": PublishedLimit(_of_limits("logit_bias_entries"), "count"),
@@ -128,6 +135,7 @@ PUBLISHED_LIMITS: dict[str, PublishedLimit] = {
     "template_bytes": PublishedLimit(_of_facts("template_bytes"), "bytes", errors.InvalidTemplateInput),
     "tokenize_characters": PublishedLimit(_fixed(MAX_TOKENIZE_CHARACTERS), "count"),
     "context_length": PublishedLimit(_context, "tokens", errors.ContextLengthExceeded),
+    "input_tokens": PublishedLimit(_input_tokens, "tokens", errors.ContextLengthExceeded),
     "max_output_tokens": PublishedLimit(_of_limits("max_output_tokens"), "tokens"),
     "media_bytes": PublishedLimit(_fixed(None), "bytes", reason=NO_MEDIA),
     "script_tokens": PublishedLimit(_fixed(MAX_SCRIPT_TOKENS), "tokens"),

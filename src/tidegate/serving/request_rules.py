@@ -5,22 +5,20 @@ well formed but not served (422 `unsupported_parameter`: never silently ignored)
 wire types. What needs the vocabulary or the tokens is checked in `sampling_rules.py` and `prompt_rules.py`.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from enum import Enum
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable
 
 from tidegate.contract.bounds import over_limit
 from tidegate.contract.chat import ChatRequest
 from tidegate.contract.completion import CompletionRequest
 from tidegate.contract.generation import GenerationRequest
-from tidegate.errors import InvalidValue, UnsupportedParameter
+from tidegate.errors import InvalidValue
 from tidegate.serving.constraint_rules import (
     DROPPED_CONDITIONS,
     check_beside_tools,
     check_structured_outputs,
     constraint_of,
 )
+from tidegate.serving.field_rule import FieldRule, Use, acts, apply_rules, no_effect, not_served, unserved
 from tidegate.serving.message_rules import (
     check_continuation,
     check_messages,
@@ -30,56 +28,6 @@ from tidegate.serving.message_rules import (
 from tidegate.serving.prompt_rules import check_prompt_counts
 from tidegate.serving.request_policy import RequestPolicy
 from tidegate.serving.tool_rules import check_deprecated, check_function_call, check_tool_choice, check_tools
-
-R = TypeVar("R", bound=GenerationRequest, contravariant=True)
-
-
-class Use(Enum):
-    """What a field does."""
-
-    ACTS = "acts"
-    """It changes what is generated, or what is returned."""
-    NO_EFFECT = "no effect"
-    """Accepted, and nothing follows from it here."""
-    NOT_SERVED = "not served"
-    """Accepted only with values that ask for nothing; otherwise 422."""
-
-
-@dataclass(frozen=True, slots=True)
-class FieldRule(Generic[R]):
-    """`check` raises InvalidRequest, `refuse` UnsupportedParameter. Both run only where the field is given.
-
-    `reason` says why a field is not served.
-    """
-
-    use: Use
-    check: Callable[[R, RequestPolicy], None] | None = None
-    refuse: Callable[[R], None] | None = None
-    reason: str | None = None
-
-
-def _unserved(param: str, reason: str) -> UnsupportedParameter:
-    return UnsupportedParameter(f"{param}: {reason}", param=param)
-
-
-def _acts(
-    check: Callable[[R, RequestPolicy], None] | None = None, refuse: Callable[[R], None] | None = None
-) -> FieldRule[R]:
-    return FieldRule(Use.ACTS, check, refuse)
-
-
-def _no_effect() -> FieldRule[GenerationRequest]:
-    return FieldRule(Use.NO_EFFECT)
-
-
-def _not_served(field: str, reason: str, *, but: Callable[[Any], bool] | None = None) -> FieldRule[GenerationRequest]:
-    """A row for a field of which only the values that satisfy `but` are accepted."""
-
-    def refuse(request: GenerationRequest) -> None:
-        if but is None or not but(getattr(request, field)):
-            raise _unserved(field, reason)
-
-    return FieldRule(Use.NOT_SERVED, None, refuse, reason)
 
 
 def _check_choices(request: GenerationRequest, policy: RequestPolicy) -> None:
@@ -109,12 +57,12 @@ def _check_stream_options(request: GenerationRequest, _policy: RequestPolicy) ->
 
 def _refuse_stream_options(request: GenerationRequest) -> None:
     if request.stream_options is not None and request.stream_options.include_obfuscation:
-        raise _unserved("stream_options.include_obfuscation", "obfuscation of chunk sizes is not served")
+        raise unserved("stream_options.include_obfuscation", "obfuscation of chunk sizes is not served")
 
 
 def _refuse_streamed_prompt_logprobs(request: GenerationRequest) -> None:
     if request.stream:
-        raise _unserved("prompt_logprobs", "not served in a stream")
+        raise unserved("prompt_logprobs", "not served in a stream")
 
 
 def _check_constraint(request: GenerationRequest, policy: RequestPolicy) -> None:
@@ -144,97 +92,95 @@ def _check_top_logprobs(request: ChatRequest, _policy: RequestPolicy) -> None:
 
 def _refuse_best_of(request: CompletionRequest) -> None:
     if request.best_of != (request.n or 1):
-        raise _unserved("best_of", "only the value of n is served")
+        raise unserved("best_of", "only the value of n is served")
 
 
 def _refuse_suffix(request: CompletionRequest) -> None:
     if request.suffix:
-        raise _unserved("suffix", "the served model does not fill in text before a suffix")
+        raise unserved("suffix", "the served model does not fill in text before a suffix")
 
 
 GENERATION_RULES: dict[str, FieldRule[GenerationRequest]] = {
-    "model": _acts(),
-    "n": _acts(_check_choices),
-    "temperature": _acts(),
-    "top_p": _acts(),
-    "presence_penalty": _acts(),
-    "frequency_penalty": _acts(),
-    "logit_bias": _acts(_check_logit_bias),
-    "seed": _acts(),
-    "stop": _acts(_check_stop),
-    "stream": _acts(),
-    "stream_options": _acts(_check_stream_options, _refuse_stream_options),
-    "user": _no_effect(),
-    "response_format": _acts(_check_constraint),
-    "top_k": _acts(),
-    "min_p": _acts(),
-    "repetition_penalty": _acts(),
-    "min_tokens": _acts(),
-    "stop_token_ids": _acts(),
-    "ignore_eos": _acts(),
-    "include_stop_str_in_output": _acts(),
-    "skip_special_tokens": _acts(),
-    "bad_words": _acts(),
-    "allowed_token_ids": _acts(),
-    "priority": _acts(),
-    "cache_salt": _acts(),
-    "return_token_ids": _acts(),
-    "prompt_logprobs": _acts(None, _refuse_streamed_prompt_logprobs),
-    "structured_outputs": _acts(_check_constraint),
-    "deadline_ms": _acts(),
-    "first_token_deadline_ms": _acts(),
-    "x_script": _acts(),
+    "model": acts(),
+    "n": acts(_check_choices),
+    "temperature": acts(),
+    "top_p": acts(),
+    "presence_penalty": acts(),
+    "frequency_penalty": acts(),
+    "logit_bias": acts(_check_logit_bias),
+    "seed": acts(),
+    "stop": acts(_check_stop),
+    "stream": acts(),
+    "stream_options": acts(_check_stream_options, _refuse_stream_options),
+    "user": no_effect(),
+    "response_format": acts(_check_constraint),
+    "top_k": acts(),
+    "min_p": acts(),
+    "repetition_penalty": acts(),
+    "min_tokens": acts(),
+    "stop_token_ids": acts(),
+    "ignore_eos": acts(),
+    "include_stop_str_in_output": acts(),
+    "skip_special_tokens": acts(),
+    "bad_words": acts(),
+    "allowed_token_ids": acts(),
+    "priority": acts(),
+    "cache_salt": acts(),
+    "return_token_ids": acts(),
+    "prompt_logprobs": acts(None, _refuse_streamed_prompt_logprobs),
+    "structured_outputs": acts(_check_constraint),
+    "deadline_ms": acts(),
+    "first_token_deadline_ms": acts(),
+    "x_script": acts(),
 }
 """Fields that both requests have. `max_tokens` differs between them."""
 
 CHAT_RULES: dict[str, FieldRule[ChatRequest]] = {
     **GENERATION_RULES,
-    "messages": _acts(
+    "messages": acts(
         lambda request, policy: check_messages(request.messages, policy),
         lambda request: refuse_media(request.messages),
     ),
-    "max_tokens": _acts(_check_chat_max_tokens),
-    "max_completion_tokens": _acts(),
-    "logprobs": _acts(),
-    "top_logprobs": _acts(_check_top_logprobs),
-    "tools": _acts(lambda request, policy: check_tools(request.tools or [], policy)),
-    "tool_choice": _acts(
-        lambda request, _policy: check_tool_choice(request.tool_choice or "none", request.tools or [])
-    ),
-    "parallel_tool_calls": _acts(),
-    "response_format": _acts(_check_chat_constraint),
-    "structured_outputs": _acts(_check_chat_constraint),
-    "reasoning_effort": _acts(),
-    "verbosity": _no_effect(),
-    "modalities": _not_served("modalities", "only text is served", but=lambda kinds: "audio" not in kinds),
-    "audio": _not_served("audio", "only text is served"),
-    "prediction": _not_served("prediction", "predicted output is not served"),
-    "web_search_options": _not_served("web_search_options", "web search is not served"),
-    "service_tier": _not_served(
+    "max_tokens": acts(_check_chat_max_tokens),
+    "max_completion_tokens": acts(),
+    "logprobs": acts(),
+    "top_logprobs": acts(_check_top_logprobs),
+    "tools": acts(lambda request, policy: check_tools(request.tools or [], policy)),
+    "tool_choice": acts(lambda request, _policy: check_tool_choice(request.tool_choice or "none", request.tools or [])),
+    "parallel_tool_calls": acts(),
+    "response_format": acts(_check_chat_constraint),
+    "structured_outputs": acts(_check_chat_constraint),
+    "reasoning_effort": acts(),
+    "verbosity": no_effect(),
+    "modalities": not_served("modalities", "only text is served", but=lambda kinds: "audio" not in kinds),
+    "audio": not_served("audio", "only text is served"),
+    "prediction": not_served("prediction", "predicted output is not served"),
+    "web_search_options": not_served("web_search_options", "web search is not served"),
+    "service_tier": not_served(
         "service_tier", "only auto and default are served", but=lambda tier: tier in ("auto", "default")
     ),
-    "store": _not_served("store", "completions are not stored", but=lambda is_wanted: not is_wanted),
-    "metadata": _no_effect(),
-    "moderation": _not_served("moderation", "moderation is not served"),
-    "prompt_cache_key": _no_effect(),
-    "prompt_cache_options": _no_effect(),
-    "prompt_cache_retention": _no_effect(),
-    "safety_identifier": _no_effect(),
-    "functions": _acts(check_deprecated),
-    "function_call": _acts(lambda request, _policy: check_function_call(request)),
-    "chat_template": _acts(check_template),
-    "chat_template_kwargs": _acts(check_template),
-    "add_generation_prompt": _acts(),
-    "continue_final_message": _acts(lambda request, _policy: check_continuation(request)),
+    "store": not_served("store", "completions are not stored", but=lambda is_wanted: not is_wanted),
+    "metadata": no_effect(),
+    "moderation": not_served("moderation", "moderation is not served"),
+    "prompt_cache_key": no_effect(),
+    "prompt_cache_options": no_effect(),
+    "prompt_cache_retention": no_effect(),
+    "safety_identifier": no_effect(),
+    "functions": acts(check_deprecated),
+    "function_call": acts(lambda request, _policy: check_function_call(request)),
+    "chat_template": acts(check_template),
+    "chat_template_kwargs": acts(check_template),
+    "add_generation_prompt": acts(),
+    "continue_final_message": acts(lambda request, _policy: check_continuation(request)),
 }
 
 COMPLETION_RULES: dict[str, FieldRule[CompletionRequest]] = {
     **GENERATION_RULES,
-    "prompt": _acts(lambda request, policy: check_prompt_counts(request, policy.limits)),
-    "max_tokens": _acts(_check_completion_max_tokens),
+    "prompt": acts(lambda request, policy: check_prompt_counts(request, policy.limits)),
+    "max_tokens": acts(_check_completion_max_tokens),
     "best_of": FieldRule(Use.NOT_SERVED, None, _refuse_best_of, "only the value of n is served"),
-    "echo": _acts(),
-    "logprobs": _acts(),
+    "echo": acts(),
+    "logprobs": acts(),
     "suffix": FieldRule(Use.NOT_SERVED, None, _refuse_suffix, "the served model does not fill in text before a suffix"),
 }
 
@@ -242,7 +188,9 @@ LOST_INPUTS = ("audio_data", "image_data", "input_embeds", "multi_modal_data", "
 """Fields of other servers that bring input. Ignoring one would answer another question than the caller's."""
 
 REPLACED_FIELDS: dict[str, str] = {
+    "activation": "use_activation",
     "ebnf": "structured_outputs",
+    "embd_normalize": "normalize",
     "grammar": "structured_outputs",
     "guided_choice": "structured_outputs",
     "guided_decoding_backend": "structured_outputs",
@@ -259,22 +207,12 @@ REPLACED_FIELDS: dict[str, str] = {
 
 def check_chat(request: ChatRequest, policy: RequestPolicy) -> None:
     """Raises the first InvalidRequest, else the first UnsupportedParameter, that the fields of `request` deserve."""
-    _apply(CHAT_RULES, request, policy)
+    apply_rules(CHAT_RULES, request, policy)
 
 
 def check_completion(request: CompletionRequest, policy: RequestPolicy) -> None:
     """As `check_chat`."""
-    _apply(COMPLETION_RULES, request, policy)
-
-
-def _apply(rules: dict[str, FieldRule[R]], request: R, policy: RequestPolicy) -> None:
-    given = [rule for field, rule in rules.items() if getattr(request, field) is not None]
-    for rule in given:
-        if rule.check is not None:
-            rule.check(request, policy)
-    for rule in given:
-        if rule.refuse is not None:
-            rule.refuse(request)
+    apply_rules(COMPLETION_RULES, request, policy)
 
 
 def check_replaced_fields(unknown: Iterable[str]) -> None:

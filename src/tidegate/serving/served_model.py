@@ -14,6 +14,8 @@ from tidegate.serving.served_grammar import NO_GRAMMAR, ServedGrammar
 from tidegate.text.chat_template import ChatTemplates
 from tidegate.text.vocabulary import Tokenizer
 
+_PROBE = "A  a \t b"
+
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
@@ -32,7 +34,13 @@ class ServedModel:
     longest_token_bytes: int
     formats: OutputFormats = NO_FORMATS
     grammar: ServedGrammar = NO_GRAMMAR
+    pair_separator: tuple[int, ...] = ()
+    """Tokens between two texts that are read as one, beside what the tokenizer adds to each."""
+    min_dimensions: int | None = None
+    """The fewest components that an embedding may be cut to; None where it may not be cut."""
     controls: ControlTokens = field(init=False)
+    keeps_text: bool = field(init=False)
+    """Whether tokens stand for every character of a text, case and blanks included."""
     reasoning_ends: Mapping[str, int] = field(init=False)
     """The closing markers of reasoning that are one token each, by their spelling."""
     text_memo: dict[bool, dict[int, str]] = field(default_factory=lambda: {True: {}, False: {}})
@@ -40,6 +48,8 @@ class ServedModel:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "controls", ControlTokens(control_ids(self.tokenizer.vocabulary)))
+        probe = self.tokenizer.encode(_PROBE, add_special=False, parse_special=False)
+        object.__setattr__(self, "keeps_text", self.tokenizer.decode(probe) == _PROBE)
         markers = self.formats.reasoning
         closes = frozenset() if markers is None else frozenset(markers.closes)
         ends = {**token_ids_of(self.tokenizer.vocabulary, closes), **self.controls.ids}

@@ -31,10 +31,14 @@ from tidegate.serving.driver import RequestDriver, Surroundings
 from tidegate.serving.ending import describe_gone
 from tidegate.serving.gate import KeySlot
 from tidegate.serving.grammar_check import GrammarCheck
+from tidegate.serving.model_tasks import CHAT, REASONS, unserved_reason
 from tidegate.serving.prepare import NO_MAXIMUM, MaxDeadlines, Preparation
 from tidegate.serving.prepare_chat import prepare_chat
+from tidegate.serving.prepare_classify import prepare_classify
 from tidegate.serving.prepare_completion import prepare_completion
-from tidegate.serving.prepared import PreparedCall
+from tidegate.serving.prepare_embeddings import prepare_embeddings
+from tidegate.serving.prepare_score import prepare_rerank, prepare_score
+from tidegate.serving.prepared import PreparedCall, ReadAssembler
 from tidegate.serving.prompt_scores import prompt_logprobs
 from tidegate.serving.reply import Headers, Reply, WholeReply
 from tidegate.serving.served_model import ServedModel
@@ -45,7 +49,9 @@ _T = TypeVar("_T")
 
 INLINE_BODY_BYTES = 16 * 1024
 """Bodies up to this size are prepared on the event loop: a hand-over costs more than the work."""
-CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
+INLINE_NUMBERS = 64 * 1024
+"""The same for the numbers of an answer."""
+Assembler = ChatAssembler | CompletionAssembler | ReadAssembler
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +118,18 @@ class Service:
     async def completion(self, call: Call) -> Reply:
         return await self._reply(await self._prepare(call, prepare_completion))
 
+    async def embeddings(self, call: Call) -> Reply:
+        return await self._reply(await self._prepare(call, prepare_embeddings))
+
+    async def score(self, call: Call) -> Reply:
+        return await self._reply(await self._prepare(call, prepare_score))
+
+    async def rerank(self, call: Call) -> Reply:
+        return await self._reply(await self._prepare(call, prepare_rerank))
+
+    async def classify(self, call: Call) -> Reply:
+        return await self._reply(await self._prepare(call, prepare_classify))
+
     async def tokenize(self, call: Call) -> Reply:
         return WholeReply(await self._prepare(call, tokenize), headers=self._headers(()))
 
@@ -146,7 +164,13 @@ class Service:
         info = self.engine.statistics().model
         if info is None:
             return Model(id=name, created=self.served.created, owned_by="tidegate")
-        return Model(id=name, created=self.served.created, owned_by="tidegate", max_model_len=info.max_model_len)
+        return Model(
+            id=name,
+            created=self.served.created,
+            owned_by="tidegate",
+            max_model_len=info.max_model_len,
+            endpoints=[path for path in REASONS if unserved_reason(path, info) is None],
+        )
 
     async def _prepare(self, call: Call, prepare: Callable[[Call, Preparation], _T]) -> _T:
         """Runs `prepare` here or on a thread, by the body's size, and asks whether its constraint can be enforced.
@@ -230,10 +254,18 @@ class Service:
             for index, event in items:
                 assembler.feed(index, event)
         self._raise_error(driver)
-        self._add_prompt_members(driver, assembler)
-        body = assembler.result(driver.counts)
+        body = await self._body(driver, assembler)
         driver.note_sent(Event.SEND_WHOLE, 200)
         return WholeReply(body, headers=self._driven_headers(driver))
+
+    async def _body(self, driver: RequestDriver, assembler: Assembler) -> bytes:
+        """Writes a whole answer; on a thread where that takes long, so that it delays nobody's stream."""
+        if isinstance(assembler, ChatAssembler | CompletionAssembler):
+            self._add_prompt_members(driver, assembler)
+        elif assembler.num_numbers > INLINE_NUMBERS:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._threads, assembler.result, driver.counts)
+        return assembler.result(driver.counts)
 
     def _raise_error(self, driver: RequestDriver) -> None:
         if driver.error is not None:
@@ -276,8 +308,10 @@ class Service:
         token_ids = [prompt.token_ids for prompt in call.prompts for _ in range(call.num_choices)]
         return CompletionWriter(head, call.num_top, token_ids if call.want_token_ids else None)
 
-    def _assembler(self, driver: RequestDriver) -> ChatAssembler | CompletionAssembler:
+    def _assembler(self, driver: RequestDriver) -> Assembler:
         call = driver.call
+        if call.make_assembler is not None:
+            return call.make_assembler(self._identity(driver))
         if call.context.route == CHAT:
             return ChatAssembler(
                 self._identity(driver),

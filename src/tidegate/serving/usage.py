@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from tidegate.contract.reading import ReadUsage
 from tidegate.contract.usage import CompletionTokensDetails, PromptTokensDetails, Usage
 
 
@@ -21,4 +22,12 @@ class TokenCounts:
             total_tokens=self.num_prompt + self.num_completion,
             prompt_tokens_details=PromptTokensDetails(cached_tokens=self.num_cached),
             completion_tokens_details=CompletionTokensDetails(reasoning_tokens=self.num_reasoning),
+        )
+
+    def to_read_wire(self) -> ReadUsage:
+        """The accounts of a call of which nothing is generated."""
+        return ReadUsage(
+            prompt_tokens=self.num_prompt,
+            total_tokens=self.num_prompt,
+            prompt_tokens_details=PromptTokensDetails(cached_tokens=self.num_cached),
         )

@@ -11,6 +11,7 @@ from tidegate.core.budget import StepLimits
 from tidegate.core.chooser import Chooser
 from tidegate.core.grammar_desk import GrammarDesk
 from tidegate.core.plan import StepPlan
+from tidegate.core.pooling_backend import PoolingBackend
 from tidegate.core.speculative.draft_filter import DraftFilter
 from tidegate.core.step import EngineCore
 from tidegate.engine.messages import AbortRequest, AddRequest, HoldRequest
@@ -33,6 +34,8 @@ class ChoiceRecord:
     finish: EngineFinish | None = None
     stop_token: int | None = None
     error: str | None = None
+    pooled: bytes | None = None
+    queue_s: float = 0.0
 
 
 class RecordingBackend:
@@ -69,9 +72,12 @@ class CoreDriver:
         clock: ManualClock | None = None,
         grammars: GrammarDesk | None = None,
         draft_filter: DraftFilter | None = None,
+        pooling: PoolingBackend | None = None,
     ) -> None:
         self.backend = RecordingBackend(backend)
-        self.core = EngineCore(self.backend, chooser, limits, grammars=grammars, draft_filter=draft_filter)
+        self.core = EngineCore(
+            self.backend, chooser, limits, grammars=grammars, draft_filter=draft_filter, pooling=pooling
+        )
         self.clock = clock if clock is not None else ManualClock()
         self.records: dict[tuple[str, int], ChoiceRecord] = {}
 
@@ -132,5 +138,7 @@ class CoreDriver:
         record.prompt_logprobs += delta.prompt_logprobs or []
         record.num_cached_tokens += delta.num_cached_tokens
         record.finish, record.stop_token, record.error = delta.finish, delta.stop_token, delta.error
+        assert (delta.pooled is not None) == (delta.finish is EngineFinish.POOLED), "a vector without its finish"
+        record.pooled, record.queue_s = delta.pooled, record.queue_s + delta.queue_s
         if delta.num_prompt_tokens:
             record.num_prompt_tokens.append(delta.num_prompt_tokens)

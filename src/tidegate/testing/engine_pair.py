@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from tidegate.backends.simulated import SimulatedBackend, SimulatedModel, SimulatedShape
+from tidegate.backends.simulated_pooling import SimulatedPooling
 from tidegate.core.sampler.chain import SamplerChain
 from tidegate.core.step import EngineCore
 from tidegate.engine.framing import FrameDecoder, decode_command, encode_frame
@@ -27,7 +28,8 @@ def simulated_core(
 ) -> tuple[EngineCore, ModelInfo]:
     """Returns a small core whose steps take no time, and its model, as EnginePair wants them."""
     backend = SimulatedBackend(model, shape or SimulatedShape(max_sequences=8, num_blocks=256))
-    core = EngineCore(backend, SamplerChain(backend.caps.vocab_size, backend.caps.eos_token_ids))
+    sampler = SamplerChain(backend.caps.vocab_size, backend.caps.eos_token_ids)
+    core = EngineCore(backend, sampler, pooling=SimulatedPooling(vocab_size=backend.caps.vocab_size))
     return core, core.model
 
 

@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 
 from tidegate.inference.grammar_spec import GrammarRule
+from tidegate.inference.pooling import PoolingTask
 from tidegate.inference.request import InferenceRequest
 from tidegate.inference.sampling import SamplingParams, StopRules
 from tidegate.inference.script import Script
@@ -23,6 +24,7 @@ class RequestFields(TypedDict, total=False):
     priority: int
     script: Script | None
     grammar: GrammarRule | None
+    pooling: PoolingTask | None
 
 
 def pack_tokens(token_ids: Sequence[int]) -> bytes:

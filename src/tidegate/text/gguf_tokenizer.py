@@ -8,7 +8,7 @@ when such tokens are many. For one author's text the ids are those of llama.cpp 
 import ctypes
 import weakref
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import llama_cpp
 
@@ -75,7 +75,8 @@ class GgufTokenizer:
         self._before, self._after = self._default_special()
         probe = b"".join(self._vocabulary.token_bytes(token_id) for token_id in self._encode_plain("a"))
         self._adds_blank = probe == b" a"
-        self.facts = _read_facts(model, self._vocabulary, adds_bos=bool(self._before))
+        facts = _read_facts(model, self._vocabulary, adds_bos=bool(self._before))
+        self.facts = replace(facts, pair_separator=self._pair_separator())
 
     @property
     def vocabulary(self) -> TableVocabulary:
@@ -122,6 +123,18 @@ class GgufTokenizer:
 
     def _missing_bos(self, token_ids: list[int]) -> list[int]:
         return [] if token_ids[:1] == self._before else self._before
+
+    def _pair_separator(self) -> tuple[int, ...]:
+        """Returns what stands between two texts, beside the end that each of them has anyway."""
+        separator = _optional_id(llama_cpp.llama_vocab_sep(self._vocab))
+        if self._after:
+            is_double = llama_cpp.llama_vocab_get_add_sep(self._vocab) and llama_cpp.llama_vocab_get_add_eos(
+                self._vocab
+            )
+            return (separator,) if is_double and separator is not None else ()
+        if separator is not None:
+            return (separator,)
+        return self._vocabulary.eos_token_ids[:1]
 
     def _default_special(self) -> tuple[list[int], list[int]]:
         """Returns the tokens that llama.cpp puts before and after a text by default."""

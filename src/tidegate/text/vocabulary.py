@@ -83,6 +83,7 @@ class Tokenizer(Protocol):
 class ModelFacts:
     """What a model file says beside its tokens. Spellings are "" and numbers None where the file is silent.
 
+    `pair_separator`: tokens between two texts that are read as one, beside what the tokenizer adds to each.
     `chat_templates` maps a template's name (`default`, `tool_use`) to its source. `adds_bos`: plain text gets a BOS by
     default. `digest` identifies the tokenizer: hex SHA-256 over every token's bytes and kind and its other rules.
     """
@@ -95,3 +96,4 @@ class ModelFacts:
     context_length: int | None = None
     architecture: str | None = None
     name: str | None = None
+    pair_separator: tuple[int, ...] = ()

@@ -1,7 +1,5 @@
 """`LlamaCppBackend`: llama.cpp's forward pass behind the `Backend` port."""
 
-import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +9,11 @@ from tidegate.backends.llama_cpp.batch import LlamaBatch, StepTokens, lay_out
 from tidegate.backends.llama_cpp.library import load_library
 from tidegate.backends.llama_cpp.memory import LlamaMemory, apply_moves, cut_fillers
 from tidegate.backends.llama_cpp.memory_plan import MemoryPlan, plan_memory
-from tidegate.backends.llama_cpp.model import MAX_PASS_TOKENS, LlamaModel, open_context, thread_count
+from tidegate.backends.llama_cpp.model import MAX_PASS_TOKENS, LlamaModel, open_context
 from tidegate.backends.llama_cpp.options import LlamaCppOptions
 from tidegate.backends.llama_cpp.repeatable import check_repeatable
 from tidegate.backends.llama_cpp.start_error import StartError
-from tidegate.backends.llama_cpp.thread_governor import ThreadGovernor
+from tidegate.backends.llama_cpp.timed_pass import DECODE_FAULTS, TimedPass
 from tidegate.backends.llama_cpp.tokens import read_token_table
 from tidegate.backends.llama_cpp.weights import digest_weights, weight_files
 from tidegate.core.backend import BackendCaps, BackendError, Float32Array, StepLogits
@@ -27,32 +25,27 @@ from tidegate.grammar.matcher import TokenTable
 # attention. Without either, rows are equal to the last bit: that is `repeatable`.
 LOGIT_TOLERANCE = 2.0
 
-_DECODE_FAULTS = {
-    1: "no room in the cache, although the accounts of blocks say there is",
-    2: "aborted",
-    -1: "the batch is not consistent with the cache",
-    -2: "out of memory, or the cache could not be prepared",
-    -3: "the computation failed",
-}
-
 
 class LlamaCppBackend:
     """A GGUF model under our scheduler. Not for use by several threads at once; a forward pass releases the GIL."""
 
-    def __init__(self, options: LlamaCppOptions) -> None:
-        """Loads the model and allocates the cache. Raises StartError saying what to change."""
+    def __init__(self, options: LlamaCppOptions, model: LlamaModel | None = None, *, reserved_bytes: int = 0) -> None:
+        """Loads the model, or takes over one that is loaded, and allocates the cache; leaves `reserved_bytes` free.
+
+        Raises StartError saying what to change; the model is closed then.
+        """
         files = weight_files(Path(options.model_path))
         self._library = load_library()
         self._api = self._library.api
         self._is_repeatable = options.repeatable
         self._context: Any = None
-        self._model = LlamaModel(self._library, files[0], options)
+        self._model = model if model is not None else LlamaModel(self._library, files[0], options)
         try:
             facts = self._model.facts()
-            self.memory_plan = plan_memory(facts, options)
+            self.memory_plan = plan_memory(facts, options, reserved_bytes=reserved_bytes)
             self._context = open_context(self._library, self._model, options, self.memory_plan)
             self._memory = self._open_memory(files[0])
-            self._governor = _governor(options, on_gpu=self._model.on_gpu)
+            self._pass = TimedPass(self._api, self._context, options, on_gpu=self._model.on_gpu)
             self._batch = LlamaBatch(self._api, self.memory_plan.max_step_tokens)
             self._caps = self._make_caps(can_truncate=facts.can_truncate, digest=digest_weights(files))
             if options.repeatable:
@@ -64,6 +57,15 @@ class LlamaCppBackend:
     @property
     def caps(self) -> BackendCaps:
         return self._caps
+
+    @property
+    def has_free_threads(self) -> bool:
+        """Whether the number of threads is ours to choose, and matters."""
+        return self._pass.has_free_threads
+
+    def set_threads(self, num_threads: int) -> None:
+        """Uses at most so many threads from the next pass on; fewer while others take cores away."""
+        self._pass.set_threads(num_threads)
 
     def token_table(self) -> TokenTable:
         """Returns the bytes of all tokens, as grammars need them. Takes a while: a call for each token."""
@@ -105,9 +107,9 @@ class LlamaCppBackend:
     def _decode(self, tokens: StepTokens, part: slice) -> Float32Array:
         """Feeds one batch; returns its logits as a view that the next call overwrites."""
         num_rows = self._batch.fill(tokens, part)
-        code = self._timed_decode()
+        code = self._pass.decode(self._batch.struct)
         if code != 0:
-            fault = _DECODE_FAULTS.get(code, "unknown fault")
+            fault = DECODE_FAULTS.get(code, "unknown fault")
             raise BackendError(
                 f"llama_decode returned {code} ({fault}) for {part.stop - part.start} tokens of "
                 f"{len(np.unique(tokens.seq_ids[part]))} sequences"
@@ -116,16 +118,6 @@ class LlamaCppBackend:
         if num_rows == 0:
             return np.empty((0, vocab_size), np.float32)
         return np.ctypeslib.as_array(self._api.llama_get_logits(self._context), (num_rows, vocab_size))
-
-    def _timed_decode(self) -> int:
-        governor = self._governor
-        if governor is None:
-            return int(self._api.llama_decode(self._context, self._batch.struct))
-        wall_s, cpu_s = time.perf_counter(), time.process_time()
-        code = int(self._api.llama_decode(self._context, self._batch.struct))
-        if governor.feed(time.perf_counter() - wall_s, time.process_time() - cpu_s):
-            self._api.llama_set_n_threads(self._context, governor.num_threads, governor.num_threads)
-        return code
 
     def _open_memory(self, path: Path) -> LlamaMemory:
         handle = self._api.llama_get_memory(self._context)
@@ -153,11 +145,3 @@ class LlamaCppBackend:
             build=self._library.build,
             max_pass_rows=plan.max_step_outputs,
         )
-
-
-def _governor(options: LlamaCppOptions, *, on_gpu: bool) -> ThreadGovernor | None:
-    """None where the number of threads is given, or where idle threads sleep and presence says nothing."""
-    is_passive = os.environ.get("OMP_WAIT_POLICY", "").lower() == "passive" or "GOMP_SPINCOUNT" in os.environ
-    if options.n_threads is not None or on_gpu or is_passive:
-        return None
-    return ThreadGovernor(thread_count(options))

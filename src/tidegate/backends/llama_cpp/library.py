@@ -18,12 +18,16 @@ _NEEDED_FUNCTIONS = (
     "llama_context_default_params",
     "llama_decode",
     "llama_free",
+    "llama_get_embeddings",
+    "llama_get_embeddings_seq",
     "llama_get_logits",
     "llama_get_memory",
     "llama_init_from_model",
     "llama_log_set",
+    "llama_memory_clear",
     "llama_memory_seq_cp",
     "llama_memory_seq_rm",
+    "llama_model_cls_label",
     "llama_model_default_params",
     "llama_model_free",
     "llama_model_get_vocab",
@@ -33,8 +37,10 @@ _NEEDED_FUNCTIONS = (
     "llama_model_is_recurrent",
     "llama_model_load_from_file",
     "llama_model_meta_val_str",
+    "llama_model_n_cls_out",
     "llama_model_n_ctx_train",
     "llama_model_n_embd",
+    "llama_model_n_embd_out",
     "llama_model_n_head",
     "llama_model_n_head_kv",
     "llama_model_n_layer",
@@ -51,7 +57,17 @@ _NEEDED_FUNCTIONS = (
     "llama_vocab_is_eog",
     "llama_vocab_n_tokens",
 )
-_NEEDED_CONTEXT_FIELDS = ("n_outputs_max", "n_seq_max", "kv_unified", "flash_attn_type", "swa_full", "type_k", "type_v")
+_NEEDED_CONTEXT_FIELDS = (
+    "embeddings",
+    "flash_attn_type",
+    "kv_unified",
+    "n_outputs_max",
+    "n_seq_max",
+    "pooling_type",
+    "swa_full",
+    "type_k",
+    "type_v",
+)
 
 _INSTALL = "install it with: pip install 'llama-cpp-python>=0.3.36'"
 

@@ -54,44 +54,49 @@ class MemoryPlan:
     logits_bytes: int
     weights_bytes: int
     available_bytes: int | None
+    reserved_bytes: int = 0
+    """Left free for prompts that are only read: taken with the first of them."""
 
     @property
     def total_bytes(self) -> int:
-        return self.weights_bytes + self.kv_bytes + self.logits_bytes
+        return self.weights_bytes + self.kv_bytes + self.logits_bytes + self.reserved_bytes
 
     def describe(self) -> str:
         """Returns the sums in a few lines."""
-        room = "unknown" if self.available_bytes is None else _mib(self.available_bytes)
+        room = "unknown" if self.available_bytes is None else mib(self.available_bytes)
         return "\n".join(
             (
-                f"weights         {_mib(self.weights_bytes)}",
-                f"cache           {_mib(self.kv_bytes)} = {self.n_ctx} tokens x {self.kv_bytes_per_token} bytes"
+                f"weights         {mib(self.weights_bytes)}",
+                f"cache           {mib(self.kv_bytes)} = {self.n_ctx} tokens x {self.kv_bytes_per_token} bytes"
                 f" ({self.layout}, {self.max_sequences} sequences, at most {self.max_model_len} tokens each)",
-                f"logits          {_mib(self.logits_bytes)} = at most {self.max_step_outputs} rows a step",
-                f"total           {_mib(self.total_bytes)} of {room} free",
+                f"logits          {mib(self.logits_bytes)} = at most {self.max_step_outputs} rows a step",
+                *([f"embeddings      {mib(self.reserved_bytes)}"] if self.reserved_bytes else ()),
+                f"total           {mib(self.total_bytes)} of {room} free",
             )
         )
 
 
-def plan_memory(facts: ModelFacts, options: LlamaCppOptions) -> MemoryPlan:
-    """Returns the shape of the cache for this model and these options.
+def plan_memory(facts: ModelFacts, options: LlamaCppOptions, *, reserved_bytes: int = 0) -> MemoryPlan:
+    """Returns the shape of the cache for this model and these options, beside `reserved_bytes` for another purpose.
 
     Raises StartError when what was asked for does not fit, with the numbers and the option to change.
     """
     check_options(options)
-    per_token = _kv_bytes_per_token(facts, options)
+    per_token = kv_bytes_per_token(facts, options)
     outputs = min(options.max_step_tokens, max(2 * options.max_sequences, LEAST_STEP_OUTPUTS))
     # Twice: llama.cpp's output buffer, and the same rows at the end of its compute buffer.
     logits_bytes = 2 * outputs * facts.vocab_size * 4
-    room = _cache_room_tokens(facts, logits_bytes, per_token)
+    room = _cache_room_tokens(facts, logits_bytes + reserved_bytes, per_token)
     capacity = options.kv_tokens if options.kv_tokens is not None else room
     length = _model_len(facts, options, capacity)
     layout = _layout(options, length, capacity)
     n_ctx = _n_ctx(options, layout, length, capacity)
-    _check_fit(facts, options, n_ctx, length, per_token)
+    if length > n_ctx:
+        raise StartError(f"max_model_len ({length}) is larger than kv_tokens ({n_ctx}): raise kv_tokens or lower it")
+    _check_fit(facts, options, n_ctx, length, n_ctx * per_token, reserved_bytes)
     cells = n_ctx // options.max_sequences if layout == "per_sequence" else n_ctx
     if options.repeatable:
-        cells = min(cells, _padded(length))  # the rest is for fillers
+        cells = min(cells, padded(length))  # the rest is for fillers
     blocks = cells // options.block_tokens * (options.max_sequences if layout == "per_sequence" else 1)
     return MemoryPlan(
         layout=layout,
@@ -108,20 +113,22 @@ def plan_memory(facts: ModelFacts, options: LlamaCppOptions) -> MemoryPlan:
         logits_bytes=logits_bytes,
         weights_bytes=facts.weights_bytes,
         available_bytes=facts.available_bytes,
+        reserved_bytes=reserved_bytes,
     )
 
 
-def _kv_bytes_per_token(facts: ModelFacts, options: LlamaCppOptions) -> int:
+def kv_bytes_per_token(facts: ModelFacts, options: LlamaCppOptions) -> int:
+    """Returns the size of one token's keys and values, in all layers."""
     k_bytes = facts.kv_width_k * KV_TYPE_BYTES[options.kv_type_k]
     v_bytes = facts.kv_width_v * KV_TYPE_BYTES[options.kv_type_v]
     return max(1, round(facts.n_layer * (k_bytes + v_bytes)))
 
 
-def _cache_room_tokens(facts: ModelFacts, logits_bytes: int, per_token: int) -> int:
+def _cache_room_tokens(facts: ModelFacts, other_bytes: int, per_token: int) -> int:
     """How many tokens of cache the free memory allows, when nobody says."""
     if facts.available_bytes is None:
         return DEFAULT_CACHE_BYTES // per_token
-    free = facts.available_bytes - facts.weights_bytes - logits_bytes
+    free = facts.available_bytes - facts.weights_bytes - other_bytes
     return max(0, min(int(free * CACHE_SHARE), DEFAULT_CACHE_BYTES)) // per_token
 
 
@@ -136,7 +143,7 @@ def _model_len(facts: ModelFacts, options: LlamaCppOptions, capacity: int) -> in
         length = min(length, capacity // CELL_PADDING * CELL_PADDING)
     if length < 1:
         raise StartError(
-            f"not even {CELL_PADDING} tokens of cache fit beside {facts.name} ({_mib(facts.weights_bytes)}): "
+            f"not even {CELL_PADDING} tokens of cache fit beside {facts.name} ({mib(facts.weights_bytes)}): "
             "free memory, take a smaller model, or lower max_sequences"
         )
     return length
@@ -147,12 +154,12 @@ def _layout(options: LlamaCppOptions, length: int, capacity: int) -> KvLayout:
         return options.kv_layout
     if options.repeatable:
         return "per_sequence"
-    return "per_sequence" if options.max_sequences * _padded(length) <= capacity else "unified"
+    return "per_sequence" if options.max_sequences * padded(length) <= capacity else "unified"
 
 
 def _n_ctx(options: LlamaCppOptions, layout: KvLayout, length: int, capacity: int) -> int:
     # A filler token stands behind the last one of a full sequence.
-    whole = options.max_sequences * _padded(length + options.repeatable)
+    whole = options.max_sequences * padded(length + options.repeatable)
     if layout == "per_sequence":
         if options.kv_tokens is not None and options.kv_tokens < whole:
             raise StartError(
@@ -162,27 +169,29 @@ def _n_ctx(options: LlamaCppOptions, layout: KvLayout, length: int, capacity: in
             )
         return whole
     if options.kv_tokens is not None:
-        return _padded(options.kv_tokens)
-    return max(_padded(length), min(whole, capacity // CELL_PADDING * CELL_PADDING))
+        return padded(options.kv_tokens)
+    return max(padded(length), min(whole, capacity // CELL_PADDING * CELL_PADDING))
 
 
-def _check_fit(facts: ModelFacts, options: LlamaCppOptions, n_ctx: int, length: int, per_token: int) -> None:
-    if length > n_ctx:
-        raise StartError(f"max_model_len ({length}) is larger than kv_tokens ({n_ctx}): raise kv_tokens or lower it")
-    if facts.available_bytes is None:
+def _check_fit(
+    facts: ModelFacts, options: LlamaCppOptions, n_ctx: int, length: int, kv_bytes: int, reserved_bytes: int
+) -> None:
+    if facts.available_bytes is None or facts.weights_bytes + kv_bytes + reserved_bytes <= facts.available_bytes:
         return
-    need = facts.weights_bytes + n_ctx * per_token
-    if need > facts.available_bytes:
-        raise StartError(
-            f"{facts.name} needs {_mib(facts.weights_bytes)} for weights and {_mib(n_ctx * per_token)} for a cache of "
-            f"{n_ctx} tokens, but {_mib(facts.available_bytes)} are free: lower max_model_len ({length}), "
-            f"max_sequences ({options.max_sequences}) or kv_tokens, or take a smaller model"
-        )
+    embeddings = f", {mib(reserved_bytes)} for embeddings" if reserved_bytes else ""
+    raise StartError(
+        f"{facts.name} needs {mib(facts.weights_bytes)} for weights{embeddings} and {mib(kv_bytes)} for a cache of "
+        f"{n_ctx} tokens, but {mib(facts.available_bytes)} are free: lower max_model_len ({length}), "
+        f"max_sequences ({options.max_sequences}) or kv_tokens, "
+        f"{'set embeddings to off, ' if reserved_bytes else ''}or take a smaller model"
+    )
 
 
-def _padded(tokens: int) -> int:
+def padded(tokens: int) -> int:
+    """Returns the cells that llama.cpp takes for so many tokens."""
     return -(-tokens // CELL_PADDING) * CELL_PADDING
 
 
-def _mib(num_bytes: int) -> str:
+def mib(num_bytes: int) -> str:
+    """Returns a size for people."""
     return f"{num_bytes / (1 << 20):,.0f} MiB"

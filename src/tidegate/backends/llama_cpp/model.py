@@ -60,8 +60,8 @@ class LlamaModel:
             weights_bytes=api.llama_model_size(model),
             n_ctx_train=api.llama_model_n_ctx_train(model),
             n_layer=api.llama_model_n_layer(model),
-            kv_width_k=heads * self._number("attention.key_length", head_width),
-            kv_width_v=heads * self._number("attention.value_length", head_width),
+            kv_width_k=heads * self.number("attention.key_length", head_width),
+            kv_width_v=heads * self.number("attention.value_length", head_width),
             vocab_size=api.llama_vocab_n_tokens(self.vocabulary),
             # State that is a running summary cannot be cut to an earlier token.
             can_truncate=not (api.llama_model_is_recurrent(model) or api.llama_model_is_hybrid(model)),
@@ -73,10 +73,14 @@ class LlamaModel:
         api, vocab = self._api, self.vocabulary
         return tuple(i for i in range(api.llama_vocab_n_tokens(vocab)) if api.llama_vocab_is_eog(vocab, i))
 
-    def _number(self, key: str, otherwise: int) -> int:
-        architecture = self._text("general.architecture")
-        text = self._text(f"{architecture}.{key}")
+    def number(self, key: str, otherwise: int) -> int:
+        """Returns a number of the architecture's metadata; `otherwise` where there is none."""
+        text = self.architecture_value(key)
         return int(text) if text.isdecimal() else otherwise
+
+    def architecture_value(self, key: str) -> str:
+        """Returns a value of the architecture's metadata as llama.cpp spells it; empty where there is none."""
+        return self._text(f"{self._text('general.architecture')}.{key}")
 
     def _text(self, key: str) -> str:
         buffer = ctypes.create_string_buffer(256)

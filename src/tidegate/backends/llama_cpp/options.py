@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from tidegate.backends.llama_cpp.start_error import StartError
-from tidegate.engine.options import KV_TYPE_BYTES, KvType
+from tidegate.engine.options import KV_TYPE_BYTES, KvType, PoolingChoice
 
 KvLayout = Literal["per_sequence", "unified"]
 
@@ -25,6 +25,9 @@ class LlamaCppOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     `flash_attn`: `auto` on a CPU is off for `per_sequence` and on for `unified`; on a GPU it is llama.cpp's choice.
     `kv_layout`: `per_sequence` gives each sequence its own buffer: faster, and sharing is exact, but every sequence
     takes the space of the longest. `unified` is one pool. `auto` is per sequence where that fits.
+    `embeddings`: whether prompts can be read without generating; `auto` where that fits beside the cache, and nothing
+    is allocated before the first one. `pooling`: `auto` is the file's own, or the mean. `embedding_tokens`: longest
+    such prompt beside a model that generates; None: what the model was trained for, at most 2,048.
     `repeatable`: logits are equal to the last bit whatever the batch; needs a CPU, `per_sequence`, no flash attention.
     """
 
@@ -43,6 +46,9 @@ class LlamaCppOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     kv_type_k: KvType = "f16"
     kv_type_v: KvType = "f16"
     repeatable: bool = False
+    embeddings: Literal["auto", "on", "off"] = "auto"
+    pooling: PoolingChoice = "auto"
+    embedding_tokens: int | None = None
 
 
 def check_options(options: LlamaCppOptions) -> None:
@@ -53,6 +59,7 @@ def check_options(options: LlamaCppOptions) -> None:
         ("kv_tokens", options.kv_tokens, 1, 1 << 31),
         ("block_tokens", options.block_tokens, 1, 1 << 16),
         ("max_step_tokens", options.max_step_tokens, 1, 1 << 16),
+        ("embedding_tokens", options.embedding_tokens, 1, 1 << 24),
         ("n_threads", options.n_threads, 1, 512),
         ("n_gpu_layers", options.n_gpu_layers, 0, 1 << 16),
         ("main_gpu", options.main_gpu, 0, 255),

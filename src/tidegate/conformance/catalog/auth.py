@@ -16,7 +16,6 @@ _STREAM = chat_body(max_tokens=1, stream=True)
 
 _MALFORMED = (
     ("other_scheme", "Basic {key}"),
-    ("no_scheme", "{key}"),
     ("no_key", "Bearer"),
     ("blank_key", "Bearer  "),
     ("half_key", "Bearer sk"),
@@ -135,6 +134,15 @@ CASES = (
         ("openai:auth.key", "openai:auth.status"),
         _MALFORMED_ASKS,
         _on(_MALFORMED_ASKS, expect(is_refused, allowed=(400, 401))),
+    ),
+    _case(
+        "no_scheme",
+        "A key without a scheme is no credential",
+        "A client that works with this server is refused by every other.",
+        ("openai:auth.key",),
+        (Ask(body=_BODY, headers={"Authorization": "{key}"}),),
+        (expect(is_refused, allowed=(400, 401)),),
+        Severity.NUISANCE,
     ),
     _case(
         "scheme_case",

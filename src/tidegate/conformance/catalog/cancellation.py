@@ -84,9 +84,18 @@ def _case(
         needs=(Capability.CHAT, Capability.STREAMS, Capability.METRICS, *needs),
         asks=(
             rest_ask(within_s=_REST_S),
-            Ask(name="kept", wave=1, path=path, body=kept_body, script=LONG_SCRIPT, manner=staying),
+            Ask(name="kept", wave=1, path=path, body=kept_body, script=LONG_SCRIPT, is_endless=True, manner=staying),
             metrics_ask("beside", 1, delay_s=0.4, until=beside),
-            Ask(name="gone", wave=1, delay_s=_START_S, script=LONG_SCRIPT, manner=manner, copies=copies, **fields),
+            Ask(
+                name="gone",
+                wave=1,
+                delay_s=_START_S,
+                script=LONG_SCRIPT,
+                is_endless=True,
+                manner=manner,
+                copies=copies,
+                **fields,
+            ),
             *looks,
             *afters,
             probe_ask("next", 2),
@@ -103,7 +112,9 @@ def _case(
 
 
 _ALIKE = {"temperature": 1, "top_p": 0.01}
-"""Choices that are as good as greedy: some servers refuse several choices at temperature 0."""
+"""Choices that are as good as greedy: some servers refuse several choices at temperature 0. Three of them, and the one
+that stays, fit a server of four slots, which may want slots for all choices at once.
+"""
 
 _IN_HALF = Case(
     id="cancellation.in_half_of_the_body",
@@ -185,7 +196,7 @@ PHASES: tuple[Case, ...] = (
         "All choices of a client that has left end, not only the first",
         _leaving(Leaving.AFTER_EVENTS, events=8),
         needs=(Capability.CHOICES,),
-        body=_long(stream=True, n=4, **_ALIKE),
+        body=_long(stream=True, n=3, **_ALIKE),
     ),
     _case(
         "all_choices_whole",
@@ -193,7 +204,7 @@ PHASES: tuple[Case, ...] = (
         _AFTER_A_WHILE,
         is_seen=True,
         needs=(Capability.CHOICES,),
-        body=_long(n=4, **_ALIKE),
+        body=_long(n=3, **_ALIKE),
     ),
     _case(
         "completions_stream",
@@ -244,7 +255,7 @@ def _timed(what: str, title: str, body: dict[str, Any], manner: Manner) -> Case:
     """A case without metrics: the same probe alone, beside eight requests, and three times after they have left. The
     control, one such answer that is followed beforehand, shows that the work lasts longer than we look.
     """
-    load = Ask(name="gone", wave=2, copies=8, body=body, script=LONG_SCRIPT, manner=manner)
+    load = Ask(name="gone", wave=2, copies=8, body=body, script=LONG_SCRIPT, is_endless=True, manner=manner)
     after = tuple(probe_ask(name, wave) for name, wave in (("first", 3), ("second", 4), ("third", 5)))
     return Case(
         id=f"cancellation.{what}",
@@ -254,7 +265,7 @@ def _timed(what: str, title: str, body: dict[str, Any], manner: Manner) -> Case:
         severity=Severity.NUISANCE,
         needs=(Capability.CHAT, Capability.STREAMS),
         asks=(
-            Ask(name="control", body=body | {"stream": True}, script=LONG_SCRIPT, manner=_FOLLOWED),
+            Ask(name="control", body=body | {"stream": True}, script=LONG_SCRIPT, is_endless=True, manner=_FOLLOWED),
             probe_ask("alone", 1),
             load,
             probe_ask("beside", 2, delay_s=0.8, script=_BUSY),
@@ -287,7 +298,7 @@ TIMED: tuple[Case, ...] = (
 
 def _exact(what: str, title: str, body: dict[str, Any], needs: tuple[Capability, ...] = ()) -> Case:
     """A case of our own promise: blocks too are back, and soon."""
-    gone = Ask(name="gone", wave=1, copies=4, body=body, script=LONG_SCRIPT, manner=_AFTER_A_WHILE)
+    gone = Ask(name="gone", wave=1, copies=4, body=body, script=LONG_SCRIPT, is_endless=True, manner=_AFTER_A_WHILE)
     return Case(
         id=f"cancellation.{what}",
         title=title,

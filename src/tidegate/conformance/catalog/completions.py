@@ -110,7 +110,7 @@ CASES: tuple[Case, ...] = (
         needs=(*_COMPLETIONS, Capability.ECHO, Capability.STREAMS),
         asks=(
             completions_ask(completion_body(_TEXT, max_tokens=4, echo=True), name="whole", is_refusable=True),
-            completions_ask(completion_body(_TEXT, max_tokens=4, echo=True), name="again", wave=1),
+            completions_ask(completion_body(_TEXT, max_tokens=4, echo=True, stream=False), name="again", wave=1),
             completions_ask(streamed(completion_body(_TEXT, max_tokens=4, echo=True)), wave=2, is_refusable=True),
         ),
         expects=(*generated("whole", "again", "it"), expect(is_like_repeated, "whole", "again", "it")),

@@ -41,7 +41,10 @@ def _case(
         id=f"embeddings.{name}",
         title=title,
         why=why,
-        clauses=(f"openai:embeddings.{clause}",),
+        clauses=(
+            f"openai:embeddings.{clause}",
+            *(("openai:errors.blame",) if any(one.check is is_refused for one in expects) else ()),
+        ),
         severity=severity,
         needs=_NEEDS,
         asks=asks,

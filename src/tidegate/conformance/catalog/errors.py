@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate.conformance.ask import Ask
-from tidegate.conformance.case import Case, Expect, Severity, expect
+from tidegate.conformance.case import Case, Expect, Profile, Severity, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.checks.errors import (
     forbids_retry,
@@ -43,7 +43,12 @@ def _shaped(
         id=f"errors.{what}",
         title=title,
         why=why,
-        clauses=("openai:errors.object", "openai:errors.status", "openai:errors.media_type"),
+        clauses=(
+            "openai:errors.object",
+            "openai:errors.status",
+            "openai:errors.media_type",
+            *(("openai:errors.blame",) if 200 not in allowed else ()),
+        ),
         severity=severity,
         needs=needs,
         asks=(ask,),
@@ -52,6 +57,28 @@ def _shaped(
             expect(has_error_object),
             expect(is_json_error),
         ),
+    )
+
+
+def _also(clause: str, case: Case) -> Case:
+    """Returns the case with a clause of its own besides those of all errors."""
+    return replace(case, clauses=(*case.clauses, clause))
+
+
+def _beside_the_api(what: str, ask: Ask, title: str) -> Case:
+    """A request that is none of the API's operations: the public contract says nothing of its answer, ours does."""
+    return replace(
+        _shaped(
+            what,
+            ask,
+            (404, 405),
+            title,
+            "Clients show `error.message`; a page of HTML or `detail` shows as nothing.",
+            (),
+            Severity.NUISANCE,
+        ),
+        clauses=("tidegate:errors.shape",),
+        profile=Profile.TIDEGATE,
     )
 
 
@@ -79,7 +106,8 @@ _BY_PATH = (
         "A body of another media type is refused with an error object, if it is refused",
         _OBJECT,
     ),
-    replace(
+    _also(
+        "openai:parameters.required",
         _shaped(
             "no_messages",
             Ask(body=without(chat_body(), "messages")),
@@ -87,14 +115,16 @@ _BY_PATH = (
             "A chat request without messages is refused with an error object",
             "A caller whose messages got lost is answered as if nothing were wrong.",
         ),
-        clauses=("openai:parameters.required", "openai:errors.object", "openai:errors.status"),
     ),
-    _shaped(
-        "wrong_type",
-        Ask(body=chat_body(messages="hello")),
-        FAULTY,
-        "A field of the wrong type is refused with an error object",
-        _OBJECT,
+    _also(
+        "openai:parameters.type",
+        _shaped(
+            "wrong_type",
+            Ask(body=chat_body(messages="hello")),
+            FAULTY,
+            "A field of the wrong type is refused with an error object",
+            _OBJECT,
+        ),
     ),
     _shaped(
         "wrong_value",
@@ -103,29 +133,38 @@ _BY_PATH = (
         "A value out of range is refused with an error object, if it is refused",
         _OBJECT,
     ),
-    _shaped(
-        "unknown_model",
-        Ask(body=chat_body(model="no-such-model-{marker}")),
-        (400, 404),
-        "A model that is not served is refused, and nothing else answers in its place",
-        "The caller pays for, and trusts, another model than was named.",
-        severity=Severity.WRONG_DATA,
+    _also(
+        "openai:models.unknown",
+        _shaped(
+            "unknown_model",
+            Ask(body=chat_body(model="no-such-model-{marker}")),
+            (400, 404),
+            "A model that is not served is refused, and nothing else answers in its place",
+            "The caller pays for, and trusts, another model than was named.",
+            severity=Severity.WRONG_DATA,
+        ),
     ),
-    _shaped(
-        "unknown_model_streamed",
-        Ask(body=chat_body(model="no-such-model-{marker}", stream=True)),
-        (400, 404),
-        "A model that is not served is refused by the status where a stream is asked for, too",
-        "A stream that begins with 200 hides from balancers and clients that nothing will come.",
-        (Capability.STREAMS, Capability.MODEL_CHECK),
+    _also(
+        "openai:models.unknown",
+        _shaped(
+            "unknown_model_streamed",
+            Ask(body=chat_body(model="no-such-model-{marker}", stream=True)),
+            (400, 404),
+            "A model that is not served is refused by the status where a stream is asked for, too",
+            "A stream that begins with 200 hides from balancers and clients that nothing will come.",
+            (Capability.STREAMS, Capability.MODEL_CHECK),
+        ),
     ),
-    _shaped(
-        "before_stream",
-        Ask(body=chat_body(messages="hello", stream=True)),
-        FAULTY,
-        "What is wrong with a request for a stream is told by the status, as JSON",
-        "Clients that got a 200 do not look for an error object, or read it as text.",
-        (Capability.STREAMS,),
+    _also(
+        "openai:parameters.type",
+        _shaped(
+            "before_stream",
+            Ask(body=chat_body(messages="hello", stream=True)),
+            FAULTY,
+            "What is wrong with a request for a stream is told by the status, as JSON",
+            "Clients that got a 200 do not look for an error object, or read it as text.",
+            (Capability.STREAMS,),
+        ),
     ),
     _shaped(
         "completions_bad_json",
@@ -135,31 +174,22 @@ _BY_PATH = (
         _OBJECT,
         (Capability.COMPLETIONS,),
     ),
-    _shaped(
-        "completions_wrong_type",
-        Ask(path="/completions", body=completion_body({"a": 1})),
-        FAULTY,
-        "Completions refuse a prompt of the wrong type with an error object",
-        _OBJECT,
-        (Capability.COMPLETIONS,),
+    _also(
+        "openai:parameters.type",
+        _shaped(
+            "completions_wrong_type",
+            Ask(path="/completions", body=completion_body({"a": 1})),
+            FAULTY,
+            "Completions refuse a prompt of the wrong type with an error object",
+            _OBJECT,
+            (Capability.COMPLETIONS,),
+        ),
     ),
-    _shaped(
-        "unknown_route",
-        Ask(path="/no-such-route", body={}),
-        (404, 405),
-        "An unknown route is told with an error object",
-        "Clients show `error.message`; a page of HTML or `detail` shows as nothing.",
-        (),
-        Severity.NUISANCE,
+    _beside_the_api(
+        "unknown_route", Ask(path="/no-such-route", body={}), "An unknown route is told with an error object"
     ),
-    _shaped(
-        "wrong_method",
-        Ask(method="GET", path="/chat/completions"),
-        (404, 405),
-        "A wrong method is told with an error object",
-        "Clients show `error.message`; a page of HTML or `detail` shows as nothing.",
-        (),
-        Severity.NUISANCE,
+    _beside_the_api(
+        "wrong_method", Ask(method="GET", path="/chat/completions"), "A wrong method is told with an error object"
     ),
     _shaped(
         "unknown_model_lookup",
@@ -182,6 +212,8 @@ SEVERAL = (
 )
 """Requests that fail, each in another part of a server."""
 _NAMES = tuple(ask.name for ask in SEVERAL)
+_OF_THE_API = tuple(ask for ask in SEVERAL if ask.name != "unknown_route")
+"""The public contract describes the errors of its operations, and nothing else is one."""
 _ODD = (
     Ask(name="message_type", body=chat_body(messages=[17, None, [[]]])),
     Ask(name="part_type", body=chat_body(messages=[{"role": "user", "content": [{"type": 5}]}])),
@@ -202,8 +234,8 @@ _OVER_PATHS = (
         clauses=("openai:errors.object",),
         severity=Severity.NUISANCE,
         needs=_CHAT,
-        asks=SEVERAL,
-        expects=_on_each(_NAMES, has_nullable_members),
+        asks=_OF_THE_API,
+        expects=_on_each(tuple(ask.name for ask in _OF_THE_API), has_nullable_members),
     ),
     Case(
         id="errors.text_code",
@@ -212,8 +244,8 @@ _OVER_PATHS = (
         clauses=("openai:errors.code",),
         severity=Severity.NUISANCE,
         needs=_CHAT,
-        asks=SEVERAL,
-        expects=_on_each(_NAMES, has_text_code),
+        asks=_OF_THE_API,
+        expects=_on_each(tuple(ask.name for ask in _OF_THE_API), has_text_code),
     ),
     Case(
         id="errors.no_internals",
@@ -229,7 +261,7 @@ _OVER_PATHS = (
         id="errors.blame",
         title="Values of types that nobody expects are the request's fault, not the server's",
         why="Clients repeat on 5xx, and balancers take the server out; nothing of that mends the request.",
-        clauses=("openai:errors.blame",),
+        clauses=("openai:errors.blame", "openai:parameters.messages", "openai:parameters.unions"),
         severity=Severity.BREAKS_CLIENTS,
         needs=_CHAT,
         asks=_ODD,

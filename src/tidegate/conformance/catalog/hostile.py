@@ -27,13 +27,13 @@ def _case(
     clause: str = "errors.blame",
     why: str = "Whoever can send this can fell the server for everybody.",
 ) -> Case:
-    """`expectation` holds of each of the asks, and the server serves on."""
+    """`expectation` holds of each of the asks, and the server serves on. No answer may blame the server."""
     sent = asks if isinstance(asks, tuple) else (asks,)
     return Case(
         id=f"hostile.{what}",
         title=title,
         why=why,
-        clauses=(f"openai:{clause}",),
+        clauses=tuple(dict.fromkeys((f"openai:{clause}", "openai:errors.blame"))),
         severity=Severity.BREAKS_CLIENTS,
         needs=(Capability.CHAT,),
         asks=(*sent, _AFTER),
@@ -164,13 +164,22 @@ _TEXTS = (
         "huge_integers",
         "Integers that fit no register are refused",
         (
-            _raw("tokens", _START.replace(b'"max_tokens": 1', b'"max_tokens": ' + b"9" * 30) + b"}"),
             _raw("choices", _START + b', "n": ' + b"9" * 4000 + b"}"),
             _raw("exponent", _START + b', "n": 1e400}'),
         ),
         _NO,
         "parameters.range",
         _REPEATED,
+    ),
+    _case(
+        "huge_limit",
+        "A token limit that fits no register is taken for no limit, or refused",
+        _raw(
+            "tokens",
+            _START.replace(b'"max_tokens": 1', b'"max_tokens": ' + b"9" * 30) + b', "stop": [" ", "a", "e", "o"]}',
+        ),
+        _ANY,
+        why=_REPEATED,
     ),
 )
 
@@ -239,7 +248,7 @@ _SENDING = (
         "A body ends where its Content-Length says",
         _sent("it", Content_Length="20", Connection="close"),
         expect(is_refused, allowed=FAULTY),
-        "http.length",
+        "http.framing",
         "What follows belongs to the next request.",
     ),
     _case(

@@ -140,7 +140,7 @@ def _beyond(row: _Range) -> Case:
         id=f"parameters.{row.name}_beyond",
         title=f"Values out of range are refused: {row.says}",
         why=row.what_if,
-        clauses=("openai:parameters.range",),
+        clauses=("openai:parameters.range", "openai:errors.blame"),
         severity=row.severity,
         needs=row.needs,
         asks=asks_of(row.beyond, row.path),

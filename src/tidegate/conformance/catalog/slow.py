@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from tidegate.conformance.ask import Ask, Manner
+from tidegate.conformance.ask import Ask, Leaving, Manner
 from tidegate.conformance.case import Case, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import chat_body
 from tidegate.conformance.catalog.load_asks import SPARE_S, back_ask, long_body, probe_ask, rest_ask
-from tidegate.conformance.checks.load import is_back_to, is_not_held_up
+from tidegate.conformance.checks.load import is_back_to, is_no_slower_than_beside
 from tidegate.conformance.checks.same_content import has_exact_text, is_same_to_slow_reader
 from tidegate.conformance.checks.status import has_status
 from tidegate.conformance.checks.whole_answer import is_answered_or_timed_out, is_whole_answer
@@ -92,23 +92,30 @@ WRITERS: tuple[Case, ...] = (
     ),
 )
 
+_READING = Manner(leaving=Leaving.AFTER_PAUSE, leave_after_s=3.0)
 _STUCK = Manner(receive_buffer_bytes=2048, pause_after_events=1, pause_s=30.0, timeout_s=5.0)
 
 
 def _beside(what: str, title: str, copies: int, **fields: Any) -> Case:
-    stuck = Ask(
-        name="stuck",
-        wave=1,
-        copies=copies,
-        body=long_body(max_tokens=900, stream=True),
-        script=_LONG_SCRIPT,
-        manner=_STUCK,
-    )
+    """A case of a request beside clients that read, and two beside as many that do not."""
+    stream: dict[str, Any] = {
+        "copies": copies,
+        "body": long_body(max_tokens=900, stream=True),
+        "script": _LONG_SCRIPT,
+    }
+    bounds = {"spare_s": SPARE_S, "times": 2.0}
     settings: dict[str, Any] = {
-        "asks": (probe_ask("quiet", 0), stuck, probe_ask("beside", 1, delay_s=0.6), probe_ask("later", 1, delay_s=1.2)),
+        "asks": (
+            probe_ask("quiet", 0),
+            Ask(name="reading", wave=1, manner=_READING, **stream),
+            probe_ask("beside_readers", 1, delay_s=0.6),
+            Ask(name="stuck", wave=2, manner=_STUCK, **stream),
+            probe_ask("beside", 2, delay_s=0.6),
+            probe_ask("later", 2, delay_s=1.2),
+        ),
         "expects": (
-            expect(is_not_held_up, "quiet", "beside", spare_s=SPARE_S),
-            expect(is_not_held_up, "quiet", "later", spare_s=SPARE_S),
+            expect(is_no_slower_than_beside, "quiet", "beside_readers", "beside", **bounds),
+            expect(is_no_slower_than_beside, "quiet", "beside_readers", "later", **bounds),
         ),
     }
     return Case(

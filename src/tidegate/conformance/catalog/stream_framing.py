@@ -1,9 +1,10 @@
 """The bytes of a stream: how they are framed, and when they come."""
 
-from tidegate.conformance.ask import Ask, Manner
+from tidegate.conformance.ask import Ask, Derived, Manner
 from tidegate.conformance.case import Case, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.catalog.openers import completions_ask, generated, pieces, streamed
+from tidegate.conformance.checks.heartbeat import beats_while_silent, silence_to_script
 from tidegate.conformance.checks.prompts import echoes
 from tidegate.conformance.checks.same_answer import is_like_repeated
 from tidegate.conformance.checks.stream_framing import arrives_over_time, has_stream_headers, is_framed_without
@@ -132,5 +133,27 @@ CASES: tuple[Case, ...] = (
             Ask(name="after", body=streamed(chat_body(max_tokens=1)), script=_SLOW, wave=2),
         ),
         expects=(*generated("before", "it", "after"), expect(arrives_over_time, "before", "it", "after")),
+    ),
+    Case(
+        id="stream.heartbeat",
+        title="A stream that has nothing to say sends a heartbeat after the time that the contract page tells",
+        why="Proxies close connections that are silent for a minute, and the user loses an answer that was on its way.",
+        clauses=("tidegate:stream.heartbeat",),
+        severity=Severity.BREAKS_CLIENTS,
+        profile=Profile.TIDEGATE,
+        needs=(*_STREAMS, Capability.CONTRACT, Capability.SCRIPT),
+        asks=(
+            Ask(name="page", method="GET", path="/contract"),
+            Ask(
+                body=_BODY,
+                script={
+                    "pieces": ["54776f", "20776f726473"],
+                    "delays_s": [0, Derived(silence_to_script, ("page",))],
+                },
+                manner=Manner(timeout_s=60.0),
+                wave=1,
+            ),
+        ),
+        expects=(*generated(), expect(beats_while_silent, "page", "it")),
     ),
 )

@@ -38,6 +38,7 @@ _BROKEN: tuple[tuple[str, str, Any], ...] = (
         schema_format({"type": "object", "properties": ["a"]}),
     ),
 )
+_NO_SCHEMAS = ("schema_list", "schema_type", "schema_members")
 _HARMLESS = ("no_name", "name")
 """Only the name is wrong, and nothing of the answer depends on it."""
 
@@ -164,7 +165,11 @@ def _broken(name: str, what: str, response_format: Any) -> Case:
         id=f"structured.refuses_{name}",
         title=f"{what} is refused",
         why="Taken without a word, the answer has no form at all, and nobody is told.",
-        clauses=("openai:response_format.shape",),
+        clauses=(
+            "openai:response_format.shape",
+            *(("openai:response_format.schema",) if name in _NO_SCHEMAS else ()),
+            "openai:errors.blame",
+        ),
         severity=Severity.NUISANCE if name in _HARMLESS else Severity.WRONG_DATA,
         needs=(Capability.JSON_SCHEMA,),
         asks=(Ask(body=chat_body(response_format=response_format)),),
@@ -192,7 +197,7 @@ CASES: tuple[Case, ...] = (
         id="structured.refuses_before_streaming",
         title="A schema that is none is refused with a status, also where a stream was asked for",
         why="A 200 tells load balancers and retries that all is well; many clients never see an error inside a stream.",
-        clauses=("openai:response_format.shape", "openai:response_format.streamed"),
+        clauses=("openai:response_format.streamed", "openai:errors.status", "openai:errors.blame"),
         severity=Severity.BREAKS_CLIENTS,
         needs=(Capability.JSON_SCHEMA, Capability.STREAMS),
         asks=(

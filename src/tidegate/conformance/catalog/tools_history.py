@@ -8,7 +8,7 @@ from tidegate.conformance.catalog.bodies import chat_body
 from tidegate.conformance.catalog.scripts import plays, plays_calls
 from tidegate.conformance.catalog.tool_bodies import BUDGET, COLOUR, COLOUR_ARGUMENTS, QUESTION, RED, named, tool_body
 from tidegate.conformance.checks.custom_tools import custom_input_matches
-from tidegate.conformance.checks.function_calls import function_is_called
+from tidegate.conformance.checks.function_calls import function_is_called, streamed_function_is_called
 from tidegate.conformance.checks.invalid_value import is_refused, names_fault
 from tidegate.conformance.checks.taken_answer import has_answer
 from tidegate.conformance.checks.tool_history import with_results
@@ -66,6 +66,12 @@ def _custom(name: str, title: str, syntax: str, definition: str, **fields: Any) 
     )
 
 
+_LEGACY = chat_body(
+    QUESTION,
+    functions=[{"name": "pick_colour", "description": "?", "parameters": COLOUR_ARGUMENTS}],
+    function_call={"name": "pick_colour"},
+    max_tokens=BUDGET,
+)
 CASES: tuple[Case, ...] = (
     Case(
         id="tools.round_trip",
@@ -104,13 +110,13 @@ CASES: tuple[Case, ...] = (
     _accepted(
         "history_parts",
         "A result in text parts is accepted",
-        _turns({"content": None, "tool_calls": [_CALL]}, _RESULT | {"content": [{"type": "text", "text": "Red."}]}),
+        _turns({"content": "", "tool_calls": [_CALL]}, _RESULT | {"content": [{"type": "text", "text": "Red."}]}),
     ),
     _accepted(
         "history_two_results",
         "Results of two calls, in another order than the calls, are accepted",
         _turns(
-            {"content": None, "tool_calls": [_CALL, _CALL | {"id": "call_2"}]},
+            {"content": "", "tool_calls": [_CALL, _CALL | {"id": "call_2"}]},
             _RESULT | {"tool_call_id": "call_2"},
             _RESULT,
         ),
@@ -119,10 +125,10 @@ CASES: tuple[Case, ...] = (
         id="tools.refuses_result_without_id",
         title="A result without `tool_call_id` is refused",
         why="The model reads a result without knowing of what.",
-        clauses=("openai:messages.tool_turns",),
+        clauses=("openai:messages.tool_turns", "openai:errors.blame"),
         severity=Severity.NUISANCE,
         needs=(Capability.TOOLS,),
-        asks=(Ask(body=_turns({"content": None, "tool_calls": [_CALL]}, {"role": "tool", "content": "Red."})),),
+        asks=(Ask(body=_turns({"content": "", "tool_calls": [_CALL]}, {"role": "tool", "content": "Red."})),),
         expects=(expect(is_refused),),
     ),
     Case(
@@ -159,18 +165,24 @@ CASES: tuple[Case, ...] = (
         clauses=("openai:tools.legacy",),
         severity=Severity.NUISANCE,
         needs=(Capability.FORCED_TOOLS,),
-        asks=(
-            Ask(
-                body=chat_body(
-                    QUESTION,
-                    functions=[{"name": "pick_colour", "description": "?", "parameters": COLOUR_ARGUMENTS}],
-                    function_call={"name": "pick_colour"},
-                    max_tokens=BUDGET,
-                ),
-                script=plays_calls(RED),
-                is_refusable=True,
-            ),
-        ),
+        asks=(Ask(body=_LEGACY, script=plays_calls(RED), is_refusable=True),),
         expects=(expect(has_answer), expect(function_is_called, name=COLOUR["function"]["name"])),
+    ),
+    Case(
+        id="tools.streamed_legacy_functions",
+        title="A stream tells a `function_call` in fragments: the name once, and arguments that join to JSON",
+        why="Older clients stream too; the official one joins the strings of fragments, a repeated name among them.",
+        clauses=("openai:tools.legacy", "openai:stream.same_answer"),
+        severity=Severity.NUISANCE,
+        needs=(Capability.FORCED_TOOLS, Capability.STREAMS),
+        asks=(
+            Ask(name="whole", body=_LEGACY, script=plays_calls(RED), is_refusable=True),
+            Ask(body=_LEGACY | {"stream": True}, script=plays_calls(RED), wave=1, is_refusable=True),
+        ),
+        expects=(
+            expect(has_answer, "whole"),
+            expect(has_answer),
+            expect(streamed_function_is_called, "whole", "it", name="pick_colour"),
+        ),
     ),
 )

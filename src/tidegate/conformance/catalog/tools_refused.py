@@ -5,7 +5,7 @@ from typing import Any
 from tidegate.conformance.ask import Ask
 from tidegate.conformance.case import Case, Profile, Severity, expect
 from tidegate.conformance.catalog.scripts import plays_calls
-from tidegate.conformance.catalog.tool_bodies import COLOUR, RED, function_tool, named, tool_body
+from tidegate.conformance.catalog.tool_bodies import COLOUR, COLOUR_ARGUMENTS, RED, function_tool, named, tool_body
 from tidegate.conformance.checks.invalid_value import is_refused, is_refused_before_streaming, names_fault
 from tidegate.conformance.checks.taken_answer import has_answer
 from tidegate.conformance.checks.tool_calls import nothing_is_called
@@ -18,14 +18,14 @@ _BROKEN: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
         "name_characters",
         "A name of other characters than letters, digits, _ and -",
         "names",
-        tool_body(function_tool("pick a colour!")),
+        tool_body(function_tool("pick a colour!", COLOUR_ARGUMENTS)),
     ),
-    ("name_length", "A name of more than 64 characters", "names", tool_body(function_tool("n" * 65))),
+    ("name_length", "A name of more than 64 characters", "names", tool_body(function_tool("n" * 65, COLOUR_ARGUMENTS))),
     (
         "name_missing",
         "A function without a name",
         "names",
-        tool_body({"type": "function", "function": {"description": "?"}}),
+        tool_body({"type": "function", "function": {"description": "?", "parameters": COLOUR_ARGUMENTS}}),
     ),
     ("function_missing", "A tool of type function without `function`", "offer", tool_body({"type": "function"})),
     (
@@ -127,7 +127,7 @@ def _broken(name: str, what: str, clause: str, body: dict[str, Any]) -> Case:
         id=f"tools.refuses_{name}",
         title=f"{what} is refused",
         why=_WHY,
-        clauses=(f"openai:tools.{clause}",),
+        clauses=(f"openai:tools.{clause}", "openai:errors.blame"),
         severity=Severity.NUISANCE,
         needs=(Capability.TOOLS,),
         asks=(Ask(body=body),),
@@ -156,7 +156,7 @@ CASES: tuple[Case, ...] = (
         id="tools.refuses_before_streaming",
         title="A choice of a tool that is not offered is refused with a status, also where a stream was asked for",
         why="A 200 tells load balancers and retries that all is well; many clients never see an error inside a stream.",
-        clauses=("openai:tools.choice_named",),
+        clauses=("openai:tools.choice_named", "openai:errors.status", "openai:errors.blame"),
         severity=Severity.BREAKS_CLIENTS,
         needs=(Capability.TOOLS, Capability.STREAMS),
         asks=(
@@ -169,7 +169,7 @@ CASES: tuple[Case, ...] = (
         id="tools.refuses_required_without_tools",
         title="tool_choice `required` without tools is refused",
         why="The caller is promised a call that cannot come, and waits for it.",
-        clauses=("openai:tools.choice_required",),
+        clauses=("openai:tools.choice_required", "openai:errors.blame"),
         severity=Severity.NUISANCE,
         needs=(Capability.FORCED_TOOLS,),
         asks=(Ask(body={name: value for name, value in tool_body(tool_choice="required").items() if name != "tools"}),),

@@ -3,6 +3,7 @@ request takes.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from statistics import median
 
 from tidegate.conformance.verdict import CannotTell, Fault
@@ -96,12 +97,15 @@ def ends_with_its_client(
             raise CannotTell(
                 f"the answer {name} ended by itself after {exchange.duration_s:.1f} s, status {exchange.status}"
             )
-    looks = [look for look in afters if look.sent_at_s >= _end_s(gone) and _end_s(look) <= _end_s(kept)]
+    sent = [look for look in afters if _end_s(gone) <= look.sent_at_s <= _end_s(kept)]
+    if not sent:
+        raise CannotTell("the client had not left when metrics were asked for for the last time")
+    looks = [look for look in sent if _end_s(look) <= _end_s(kept)]
     if not looks:
-        raise CannotTell("the client had not left when metrics were read for the last time")
+        raise CannotTell(f"metrics were answered after {sent[0].duration_s:.1f} s, too late to tell anything")
     findings = [list(is_back_to(beside, look)) for look in looks]
     if all(findings):
-        yield from findings[-1]
+        yield from (replace(fault, ask=gone.ask) for fault in findings[-1])
 
 
 def work_is_still_due(control: Exchange, last: Exchange, *loads: Exchange) -> Iterator[Fault]:
@@ -157,3 +161,17 @@ def is_not_held_up(quiet: Exchange, beside: Exchange, *, spare_s: float) -> Iter
     alone, now = _took_s(quiet), _took_s(beside)
     if now > alone * STANDSTILL_RATIO + spare_s:
         yield Fault(f"{now:.2f} s beside the others, {alone:.2f} s alone", ask=beside.ask)
+
+
+def is_no_slower_than_beside(
+    quiet: Exchange, control: Exchange, beside: Exchange, *, spare_s: float, times: float
+) -> Iterator[Fault]:
+    """As `is_not_held_up`, but a request may also take `times` as long as the control, and `spare_s` more: servers have
+    as many slots, and compute as fast, as they do, and a request that waits for its turn is not held up.
+    """
+    if control.status != 200:
+        raise CannotTell(f"the control was answered with {control.status}: {control.ending.value}")
+    allowed_s = control.duration_s * times + spare_s
+    if beside.status is None or beside.duration_s > allowed_s:
+        for fault in is_not_held_up(quiet, beside, spare_s=spare_s):
+            yield replace(fault, says=f"{fault.says}; {control.duration_s:.2f} s for {control.ask!r}")

@@ -62,12 +62,14 @@ def is_refused(
         yield Fault(f"X-Should-Retry is {exchange.headers.get('x-should-retry')!r}, expected 'false'")
 
 
-def is_bad_request(exchange: Exchange) -> Iterator[Fault]:
-    """The request is wrong, and the answer says so: 400 or 422 with an error object. Raises CannotTell where it is
-    answered all the same, which is the matter of the case of that parameter.
+def are_refused_alike(exchanges: tuple[Exchange, ...]) -> Iterator[Fault]:
+    """The same wrong request has one answer, however much else runs; some may be refused as overload. Which answer is
+    the matter of the cases of errors. Raises CannotTell where it is served: nothing fails then.
     """
-    if exchange.status == 200:
+    statuses = {exchange.status for exchange in exchanges if exchange.status not in OVERLOADED}
+    if None in statuses:
+        yield Fault("a wrong request has no answer", ask=exchanges[0].ask)
+    elif len(statuses) > 1:
+        yield Fault(f"the same wrong request is answered {sorted(map(str, statuses))}", ask=exchanges[0].ask)
+    elif statuses == {200}:
         raise CannotTell("a wrong request is answered: nothing here fails")
-    yield from has_status(exchange, allowed=(400, 422))
-    if exchange.status in (400, 422):
-        yield from has_error_object(exchange)

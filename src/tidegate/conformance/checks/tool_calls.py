@@ -141,7 +141,9 @@ def content_holds_no_call(exchange: Exchange) -> Iterator[Fault]:
 
 
 def cut_is_honest(exchange: Exchange, *, budget: int) -> Iterator[Fault]:
-    """An answer whose last call is not whole, or that spent its budget before any, ends with `length`."""
+    """An answer whose last call is not whole, or that spent its budget before any, ends with `length`. One that has
+    more tokens than were asked for was not cut at all, which is the matter of the cases of that limit.
+    """
     answer = answer_of(exchange)
     choice = answer.choice()
     calls = calls_of(choice)
@@ -152,6 +154,8 @@ def cut_is_honest(exchange: Exchange, *, budget: int) -> Iterator[Fault]:
         raise CannotTell("the call was complete within the budget")
     if not calls and not is_spent:
         raise CannotTell(f"the answer has no call, and ended within the budget ({spent!r} tokens)")
+    if isinstance(spent, int) and spent > budget:
+        raise CannotTell(f"the answer has {spent} tokens, and {budget} were asked for: nothing was cut")
     if choice.finish_reason != "length":
         inside = f"inside the arguments {calls[-1].arguments[:80]!r}" if calls else f"after {spent} tokens"
         yield Fault(f"finish_reason is {choice.finish_reason!r}, and the answer was cut {inside}")

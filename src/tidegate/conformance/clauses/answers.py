@@ -98,7 +98,7 @@ OPENAI_ANSWERS: Mapping[str, tuple[str, str]] = {
         f"{_SPEC}, CreateChatCompletionRequest.seed",
     ),
     "stop.excluded": (
-        "Generation ends at a stop sequence, and the returned text does not hold it.",
+        "Generation ends at a stop sequence, and the returned text is what came before it.",
         f"{_SPEC}, StopConfiguration",
     ),
     "stop.finish": (
@@ -229,6 +229,11 @@ TIDEGATE_ANSWERS: Mapping[str, tuple[str, str]] = {
     "stream.frames": (
         "A frame is `data: `, one line of JSON, two line feeds; line separators of Unicode are escaped; heartbeats are "
         "comment lines ended by one line feed.",
+        f"{_OURS} 5",
+    ),
+    "stream.heartbeat": (
+        "While a stream has nothing to send, a comment line `: ping`, ended by one line feed, goes out every 15 s, and "
+        "none before the status is known.",
         f"{_OURS} 5",
     ),
     "stream.headers": (

@@ -41,7 +41,7 @@ OPENAI: Mapping[str, tuple[str, str]] = {
     ),
     "headers.request_id": (
         "Every answer carries `x-request-id`, which clients keep on answers and exceptions; it names one request.",
-        f"{_CLIENT}, APIResponse.request_id",
+        f"OpenAI API reference, debugging requests; {_CLIENT}, BaseModel._request_id",
     ),
     "headers.stream_type": (
         "With `stream: true` the answer is of type text/event-stream, whatever `Accept` says: clients send "
@@ -54,8 +54,9 @@ OPENAI: Mapping[str, tuple[str, str]] = {
         f"{_SPEC}, createChatCompletion",
     ),
     "http.coding": (
-        "A chunked body is the same body; a media type may have parameters; a client may send in any pieces.",
-        "RFC 9112, section 7.1; RFC 9110, section 8.3",
+        "A chunked body is the same body; a media type may have parameters, and its case means nothing; a client may "
+        "send in any pieces.",
+        "RFC 9112, section 7.1; RFC 9110, section 8.3.1",
     ),
     "http.expect": (
         "A server that is asked for 100-continue answers 100 or a final status.",
@@ -89,8 +90,9 @@ OPENAI: Mapping[str, tuple[str, str]] = {
         f"{_SPEC}, retrieveModel; {_CLIENT}, NotFoundError",
     ),
     "parameters.honest": (
-        "A field of the API that changes the answer is honoured or refused, never dropped silently.",
-        f"{_SPEC}, CreateChatCompletionRequest",
+        "A field of the API that changes the answer, or what is kept of it, is honoured or refused, never dropped "
+        "silently.",
+        f"{_SPEC}, CreateChatCompletionRequest and getChatCompletion",
     ),
     "parameters.limit": (
         "`max_tokens` and `max_completion_tokens` bound the tokens of an answer; the prompt and the answer fit the "
@@ -118,6 +120,10 @@ OPENAI: Mapping[str, tuple[str, str]] = {
     "parameters.required": (
         "`model` and `messages`, or `prompt`, are required.",
         f"{_SPEC}, CreateChatCompletionRequest",
+    ),
+    "parameters.stream_options": (
+        "`stream_options` is set only where `stream` is true.",
+        f"{_SPEC}, CreateChatCompletionRequest.stream_options",
     ),
     "parameters.type": (
         "Every field has one type: a text is no number, a boolean no integer.",

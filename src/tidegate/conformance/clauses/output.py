@@ -79,6 +79,15 @@ OPENAI_OUTPUT: Mapping[str, tuple[str, str]] = {
         "A stream is the same answer in parts: its deltas joined are the message.",
         f"{_SPEC}, CreateChatCompletionStreamResponse",
     ),
+    "tokens.count": (
+        "Where a server turns text into tokens, they are those that a completion of the text reads.",
+        "convention of servers with tokenize routes (vLLM and llama-server at the root, llama-cpp-python in /extras); "
+        f"{_SPEC}, CompletionUsage.prompt_tokens",
+    ),
+    "tokens.round_trip": (
+        "Where a server turns text into tokens and back, the tokens of a text, turned back, are the text.",
+        "convention of servers with tokenize routes (vLLM and llama-server at the root, llama-cpp-python in /extras)",
+    ),
     "tools.apart_from_content": (
         "Calls are in tool_calls; content is the text of the message.",
         f"{_SPEC}, ChatCompletionResponseMessage",

@@ -21,6 +21,10 @@ TIDEGATE: Mapping[str, tuple[str, str]] = {
         "CONTRACT.md section 3",
     ),
     "errors.retry": ("`X-Should-Retry` and `Retry-After` stand on errors as the table says.", "CONTRACT.md section 3"),
+    "errors.shape": (
+        "Errors have one shape on every path that reaches the application, unknown routes and methods included.",
+        "CONTRACT.md section 3",
+    ),
     "headers.contract": ("`Tidegate-Contract` is `1.MINOR`, on every response.", "CONTRACT.md section 2"),
     "headers.ignored": (
         "`Tidegate-Ignored-Fields` names unknown fields that had no effect; policy `reject` answers 400 "

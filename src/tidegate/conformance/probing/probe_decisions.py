@@ -9,6 +9,7 @@ from collections.abc import Callable
 from urllib.parse import unquote, urlsplit
 
 from tidegate.conformance.answer import read_answer
+from tidegate.conformance.checks.tokenizer_dialects import text_of
 from tidegate.conformance.honest_refusal import describe_refusal
 from tidegate.conformance.probing.site import Site
 from tidegate.conformance.wire.exchange import Exchange
@@ -57,6 +58,22 @@ def returns_token_ids(site: Site, exchanges: tuple[Exchange, ...]) -> str | None
     return None
 
 
+def has_a_tokenizer(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:
+    """Some place turns a text into token ids, and its neighbour turns ids into a text; with our contract it is a
+    promise. The exchanges: one for each place there, then one for each place back, in the same order.
+    """
+    if site.has_contract:
+        return None
+    half = len(exchanges) // 2
+    for there, back in zip(exchanges[:half], exchanges[half:], strict=True):
+        if there.status == 200 and isinstance(at(there.json, "tokens"), list) and text_of(back) is not None:
+            return None
+    seen = ", ".join(
+        f"POST {one.url}: {one.status if one.status is not None else one.ending.value}" for one in exchanges[:half]
+    )
+    return f"no tokenize route with a way back in a known form ({seen})"
+
+
 def writes_reasoning(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:
     """The answer, whole, has reasoning apart from its content."""
     if (reason := is_served(site, exchanges)) is not None:
@@ -71,6 +88,37 @@ def obeys_choice(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:
     if site.has_contract or read_answer(exchanges[0]).text.strip() in ("quokka-17", "quokka-71"):
         return None
     return "structured_outputs has no effect: an unknown field that is ignored, as the OpenAI contract allows"
+
+
+def ignores_ends(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:
+    """Pairs of a question without and with `ignore_eos` and `min_tokens`: an answer that ends by itself goes on to its
+    limit with them; with our contract, taking them is enough.
+    """
+    asked = exchanges[1::2]
+    if (reason := is_served(site, asked)) is not None or site.has_contract:
+        return reason
+    ends = [read_answer(exchange).choice().finish_reason for exchange in exchanges]
+    pairs = list(zip(ends[::2], ends[1::2], strict=True))
+    if ("stop", "length") in pairs:
+        return None
+    if ("stop", "stop") in pairs:
+        return (
+            "ignore_eos and min_tokens have no effect: unknown fields that are ignored, as the OpenAI contract allows"
+        )
+    return f"{COULD_NOT_TELL}: no answer ended by itself before its token limit"
+
+
+def keeps_a_token_limit(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:
+    """No more tokens are told than were allowed. That a limit is accepted and ignored is for the cases of `max_tokens`
+    to tell, not for all that need one; with our contract it is a promise.
+    """
+    if (reason := is_served(site, exchanges)) is not None or site.has_contract:
+        return reason
+    count = at(read_answer(exchanges[0]).usage, "completion_tokens")
+    limit = at(exchanges[0].request_json, "max_tokens")
+    if isinstance(count, int) and isinstance(limit, int) and count > limit:
+        return f"max_tokens is accepted and not kept: {count} tokens, {limit} were allowed (see chat.max_tokens)"
+    return None
 
 
 def replays(site: Site, exchanges: tuple[Exchange, ...]) -> str | None:

@@ -1,18 +1,21 @@
 """The probes: for each capability, what is asked and which decision reads the answers. Data only."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tidegate.conformance.ask import Ask, Place
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
+from tidegate.conformance.catalog.tokenizer_asks import looks_for_tokenizer
 from tidegate.conformance.probing import probe_decisions as decisions
 from tidegate.conformance.probing.capability import Capability
 from tidegate.conformance.probing.site import Site
+from tidegate.conformance.wire.fill import endless
 from tidegate.conformance.wire.request_key import FRESH_KEY, key_of
 
 PROBE_TIMEOUT_S = 30.0
 MAX_PROBE_TOKENS = 2
+MAX_SHORT_ANSWER_TOKENS = 48
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +60,11 @@ def lacks_admin_url(site: Site) -> str | None:
     return None if site.has_admin_url else "no address of an admin listener was given: give --admin-url"
 
 
+def plays_what_it_is_told(site: Site) -> str | None:
+    """A scripted engine ends where its script does."""
+    return "the engine is a scripted one" if site.is_scripted else None
+
+
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"ok": {"type": "boolean"}},
@@ -76,6 +84,11 @@ _CUSTOM = {"type": "custom", "custom": {"name": "note", "description": "Takes a 
 _JSON_SCHEMA = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": _SCHEMA}}
 _CHOICE = {"choice": ["quokka-17", "quokka-71"]}
 _SMALL = chat_body(max_tokens=1)
+_SHORT_ANSWERS = tuple(
+    chat_body(question, max_tokens=MAX_SHORT_ANSWER_TOKENS)
+    for question in ("What is 2 plus 2? Answer with one number.", "Say yes.")
+)
+"""Most models end their answers to these soon."""
 _THOUGHT = {"pieces": ["3c7468696e6b3e", "6f6e65", "3c2f7468696e6b3e", "74776f"], "parsers": {"reasoning": "qwen3"}}
 """A thought and an answer, as a scripted engine plays them."""
 
@@ -99,6 +112,22 @@ PROBES: tuple[Probe, ...] = (
             Ask(name="back", path="/detokenize", body={"model": "{model}", "tokens": [40, 41]}),
         ),
         decide=decisions.returns_token_ids,
+    ),
+    Probe(
+        capability=Capability.TOKENIZER,
+        asks=(
+            *looks_for_tokenizer(),
+            *(
+                replace(
+                    ask,
+                    name=f"back_{ask.name}",
+                    path=f"{str(ask.path).removesuffix('tokenize')}detokenize",
+                    body={"model": "{model}", "tokens": [40, 41]},
+                )
+                for ask in looks_for_tokenizer()
+            ),
+        ),
+        decide=decisions.has_a_tokenizer,
     ),
     _completion(Capability.PROMPT_LISTS, ["One, two,", "Red, green,"], decisions.gives_two_choices),
     _completion(Capability.TOKEN_PROMPTS, [40, 41, 42]),
@@ -147,6 +176,18 @@ PROBES: tuple[Probe, ...] = (
         decide=decisions.refuses_a_malformed_deadline,
         after=Capability.CHAT,
     ),
+    Probe(
+        capability=Capability.IGNORE_EOS,
+        asks=tuple(
+            Ask(name=f"{name}_{number}", body=body)
+            for number, plain in enumerate(_SHORT_ANSWERS)
+            for name, body in (("plain", plain), ("endless", endless(plain)))
+        ),
+        decide=decisions.ignores_ends,
+        after=Capability.CHAT,
+        skipped=plays_what_it_is_told,
+    ),
+    _chat(Capability.TOKEN_LIMIT, decisions.keeps_a_token_limit, max_tokens=1),
     Probe(
         capability=Capability.AUTH,
         asks=(

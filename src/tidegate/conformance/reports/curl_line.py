@@ -124,6 +124,8 @@ def describe_ask(ask: Ask) -> list[str]:
     words = [] if ask.manner == PLAIN else describe_manner(ask.manner)
     if ask.copies > 1:
         words.insert(0, f"is sent {ask.copies} times at once")
+    if ask.is_endless:
+        words.append("with `ignore_eos` and `min_tokens` where the server obeys them")
     if ask.delay_s:
         words.append(f"is sent {ask.delay_s:g} s after the others of its wave")
     if ask.until is not None:

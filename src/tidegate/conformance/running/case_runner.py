@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from tidegate.conformance.ask import Ask, Until
 from tidegate.conformance.case import Case, Turn
 from tidegate.conformance.judge import CaseRun, Evidence, describe_suite_fault, judge_need, judge_run
+from tidegate.conformance.probing.capability import Capability
 from tidegate.conformance.probing.probed import Probed
 from tidegate.conformance.running.marker import make_marker, make_seed
 from tidegate.conformance.running.run_report import Result, result_of
@@ -49,7 +50,7 @@ class CaseRunner:
 
     async def _run_once(self, case: Case, number: int) -> CaseRun:
         evidence: dict[str, Sequence[Exchange]] = {}
-        scene = _Scene(self._target, self._probed.is_scripted, self._send, case, number)
+        scene = _Scene(self._target, self._probed, self._send, case, number)
         lasting: dict[str, asyncio.Task[Sequence[Exchange]]] = {}
         try:
             async with asyncio.TaskGroup() as beside:
@@ -93,9 +94,10 @@ def _first(errors: ExceptionGroup[Exception]) -> Exception:
 class _Scene:
     """One run of a case: what all its asks share."""
 
-    def __init__(self, target: Target, is_scripted: bool, send: Sending, case: Case, number: int) -> None:
+    def __init__(self, target: Target, probed: Probed, send: Sending, case: Case, number: int) -> None:
         self._target = target
-        self._is_scripted = is_scripted
+        self._is_scripted = probed.is_scripted
+        self._ignores_eos = Capability.IGNORE_EOS in probed.capabilities
         self._send = send
         self._names = (case.id, number)
         self._origin = time.monotonic()
@@ -116,7 +118,7 @@ class _Scene:
             evidence,
             make_seed(self._target.seed, *self._names),
         )
-        request = fill(ask, filling, is_scripted=self._is_scripted)
+        request = fill(ask, filling, is_scripted=self._is_scripted, ignores_eos=self._ignores_eos)
         found = await self._send(ask, request, self._origin)
         if ask.until is not None:
             end = time.monotonic() + ask.until.within_s

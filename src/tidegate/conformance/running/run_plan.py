@@ -8,7 +8,7 @@ from typing import Any
 
 from tidegate.conformance.ask import Ask, Place
 from tidegate.conformance.case import Case
-from tidegate.conformance.probing.probe_table import MAX_PROBE_TOKENS, PROBES
+from tidegate.conformance.probing.probe_table import PROBES
 
 UNSAID_OUTPUT_TOKENS = 64
 """Counted where a request names no budget, or where it is made from an earlier answer."""
@@ -40,7 +40,7 @@ def plan_run(cases: Iterable[Case]) -> RunPlan:
     cases = tuple(cases)
     probes = [ask for probe in PROBES for ask in probe.asks]
     num_requests = NUM_FIRST_QUESTIONS + len(probes)
-    num_output = MAX_PROBE_TOKENS * len(probes)
+    num_output = sum(_output_tokens(ask) for ask in probes)
     num_prompt = sum(_prompt_tokens(ask) for ask in probes)
     for case in cases:
         num_runs = case.repeats + case.tries - 1

@@ -15,6 +15,13 @@ from tidegate.conformance.wire.target import Target
 USER_AGENT = "tidegate-conform"
 
 
+def endless(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a body with `max_tokens` and the extensions by which an answer goes on until then: some servers know
+    `ignore_eos`, some `min_tokens`.
+    """
+    return {**body, "ignore_eos": True, "min_tokens": body["max_tokens"]}
+
+
 @lru_cache(maxsize=16)
 def _redaction(api_key: str | None, admin_token: str | None) -> Redaction:
     return Redaction((api_key, admin_token))
@@ -73,13 +80,17 @@ class Filling:
         return value
 
 
-def fill(ask: Ask, filling: Filling, *, is_scripted: bool) -> WireRequest:
-    """Returns the request as it goes over the wire. Raises CannotTell and TargetError."""
+def fill(ask: Ask, filling: Filling, *, is_scripted: bool, ignores_eos: bool = False) -> WireRequest:
+    """Returns the request as it goes over the wire. `ignores_eos`: the server obeys those extensions. Raises CannotTell
+    and TargetError.
+    """
     target = filling.target
     url = target.url_of(ask.place, filling.value(ask.path))
     body: Any = filling.value(ask.body)
     if ask.script is not None and is_scripted and isinstance(body, dict):
         body = body | {"x_script": filling.value(ask.script)}
+    elif ask.is_endless and ignores_eos and isinstance(body, dict):
+        body = endless(body)
     if ask.raw is not None:
         raw: bytes = filling.value(ask.raw)
         data = raw.replace(b"{model}", json.dumps(target.model)[1:-1].encode())

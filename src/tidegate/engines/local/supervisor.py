@@ -240,7 +240,7 @@ class Supervisor:
         gauges = self.engine.gauges
         return Signs(
             num_heard=self.engine.num_heard,
-            num_steps=gauges.num_steps,
+            num_steps=gauges.num_steps + gauges.num_pooled_batches,
             has_work=gauges.num_running + gauges.num_waiting > 0,
             cpu_s=cpu_seconds(process.process_id),
         )
