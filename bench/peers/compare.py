@@ -163,7 +163,8 @@ def bench(scenario: Scenario, our_port: int, their_port: int, arguments: argpars
     """
     command = [sys.executable, "-c", "from tidegate.cli.main import main; main()", "bench"]
     command += ["--base-url", f"http://127.0.0.1:{our_port}/v1", "--against", f"http://127.0.0.1:{their_port}/v1"]
-    command += [*scenario.flags, "--runs", str(arguments.runs), "--seed", str(arguments.seed + SCENARIOS.index(scenario))]
+    command += [*scenario.flags, "--runs", str(arguments.runs)]
+    command += ["--seed", str(arguments.seed + SCENARIOS.index(scenario))]
     command += ["--report", str(out / f"{scenario.name}.json"), "--report", str(out / f"{scenario.name}.html")]
     done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
     if done.returncode != 0:
