@@ -4,6 +4,7 @@ A bound that holds no state, or that callers do not reach, stands in REASONS ins
 """
 
 from harness.judge_limit_proofs import JUDGE_PROOFS, JUDGE_REASONS
+from harness.load_limit_proofs import LOAD_PROOFS
 from harness.report_limit_proofs import REPORT_PROOFS
 
 PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -368,6 +369,7 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     "e2e/test_access_log.py": {
         "a_long_header_is_cut": ("observability/access_log.py MAX_CLIENT_TEXT",),
     },
+    **LOAD_PROOFS,
     **REPORT_PROOFS,
 }
 """By file and test: the bounds that it pushes."""
