@@ -11,12 +11,13 @@ LOCKS = HERE.parents[1] / "requirements" / "peers"
 MODEL = "smollm2-135m"
 CONTEXT_TOKENS = 2048
 SLOTS = 4
+"""Of llama.cpp's server, unless `Start` says otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
     """What a peer's command is made of. `folder` is the peer's own; `gguf` is the model's file. `api_key`: what the
-    server asks for; empty: nothing.
+    server asks for; empty: nothing. `num_slots`: how many requests run at once, where the peer has a setting for it.
     """
 
     folder: Path
@@ -24,6 +25,7 @@ class Start:
     port: int
     num_threads: int
     api_key: str = ""
+    num_slots: int = SLOTS
 
     def program(self, name: str) -> str:
         """Returns the path of a program in the peer's environment."""
@@ -61,7 +63,7 @@ class Peer:
 
 
 def _llamacpp(start: Start) -> tuple[str, ...]:
-    sizes = (str(SLOTS), str(SLOTS * CONTEXT_TOKENS), str(start.num_threads))
+    sizes = (str(start.num_slots), str(start.num_slots * CONTEXT_TOKENS), str(start.num_threads))
     template = str(INSIDE / "tools.jinja")
     program = str(INSIDE / "llamacpp_server.py")
     return (start.program("python"), program, str(start.gguf), str(start.port), MODEL, template, *sizes, start.api_key)

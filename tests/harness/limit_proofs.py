@@ -4,6 +4,7 @@ A bound that holds no state, or that callers do not reach, stands in REASONS ins
 """
 
 from harness.judge_limit_proofs import JUDGE_PROOFS, JUDGE_REASONS
+from harness.load_limit_proofs import LOAD_PROOFS
 from harness.report_limit_proofs import REPORT_PROOFS
 
 PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -151,6 +152,10 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
             "contract/bounds.py Limits.tools",
             "contract/bounds.py Limits.tool_bytes",
         ),
+    },
+    "serving_reading/test_reading_rules.py": {
+        "the_number_of_texts_is_bounded_and_the_limit_is_named": ("cli/settings.py LimitSettings.inputs",),
+        "labels_are_bounded_by_number_and_by_what_they_make_the_model_read": ("contract/bounds.py Limits.labels",),
     },
     "serving_rules/test_sampling_rules.py": {
         "stop_strings": ("contract/bounds.py Limits.stop_strings",),
@@ -373,6 +378,7 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     "e2e/test_access_log.py": {
         "a_long_header_is_cut": ("observability/access_log.py MAX_CLIENT_TEXT",),
     },
+    **LOAD_PROOFS,
     **REPORT_PROOFS,
 }
 """By file and test: the bounds that it pushes."""

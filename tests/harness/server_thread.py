@@ -44,11 +44,12 @@ class Baseline:
 class ServerThread:
     """Used as a context manager. `settings` maps `section.key` to values; both ports are free ones.
 
-    Its state lies in a folder of its own, unless `server__state_dir` says where.
+    Its state lies in a folder of its own, unless `server__state_dir` says where. Nothing is calibrated, unless
+    `engine__calibrate` says so: each folder would have to.
     """
 
     def __init__(self, engine: str, **settings: Any) -> None:
-        flags = {"engine.kind": engine, "server.port": 0, "server.admin_port": 0}
+        flags = {"engine.kind": engine, "server.port": 0, "server.admin_port": 0, "engine.calibrate": False}
         flags |= {name.replace("__", "."): value for name, value in settings.items()}
         if "server.state_dir" not in flags:
             flags["server.state_dir"] = lend_state_folder(self)

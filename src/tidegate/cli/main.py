@@ -95,6 +95,7 @@ class _Commands(click.Group):
     """A group that also knows groups of commands by their modules, which are imported when they are used."""
 
     elsewhere: ClassVar[dict[str, str]] = {
+        "bench": "tidegate.cli.bench_command",
         "conform": "tidegate.cli.conform_command",
         "diff": "tidegate.cli.diff_command",
         "keys": "tidegate.cli.keys_command",
@@ -125,6 +126,7 @@ def cli() -> None:
     tidegate doctor                         what is missing on this machine, and what to do
     tidegate conform --base-url URL         judge any server that speaks this API
     tidegate diff OLD NEW                   what changed for callers between two servers, or since a recording
+    tidegate bench --base-url URL           put load on any server that speaks this API, or on two in turns
     tidegate openapi                        the OpenAPI document of the public routes
     """
 
