@@ -19,7 +19,7 @@ def prompt(
     key: int, length: int = 4, *, priority: int = 0, not_before: float = 0.0, task: PoolingTask = EMBED
 ) -> PooledInput:
     request = make_request(f"r{key}", [1] * length, priority=priority, pooling=task)
-    return PooledInput(key, request, task, 0.0, not_before)
+    return PooledInput(key, request, task, 0.0, not_before, float(priority))
 
 
 def batches(*items: PooledInput) -> PoolingBatches:

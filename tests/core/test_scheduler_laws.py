@@ -33,6 +33,8 @@ SHAPES = st.builds(
     block_tokens=st.sampled_from([3, 4, 5]),
     can_share=st.booleans(),
     can_truncate=st.booleans(),
+    num_seq_ids=st.integers(4, 9),
+    has_ordered_ids=st.booleans(),
 )
 LIMITS = st.builds(
     StepLimits,
@@ -44,9 +46,14 @@ MODELS = st.sampled_from([SimulatedModel.HISTORY, SimulatedModel.REPEATING])
 """Text of the second soon repeats, so that drafts are accepted."""
 
 
+BEGINNINGS = ([], list(range(9)), list(range(20)), [*range(9), *range(30, 38)])
+"""Requests often begin alike, so that they find each other's tokens in memory."""
+
+
 @st.composite
 def requests(draw: st.DrawFn) -> Callable[[str], InferenceRequest]:
-    prompt = draw(st.lists(st.integers(0, VOCAB_SIZE - 1), min_size=1, max_size=CONTEXT))
+    beginning = draw(st.sampled_from(BEGINNINGS))
+    prompt = (beginning + draw(st.lists(st.integers(0, VOCAB_SIZE - 1), min_size=1, max_size=CONTEXT)))[:CONTEXT]
     delays = draw(st.sampled_from([None, (0.0, 2.0), (1.5, 0.0)]))
     fields = {
         "max_tokens": draw(st.integers(0, 9)),
@@ -55,6 +62,7 @@ def requests(draw: st.DrawFn) -> Callable[[str], InferenceRequest]:
         "num_prompt_logprobs": draw(st.sampled_from([None, None, 0])),
         "num_logprobs": draw(st.sampled_from([None, 0])),
         "priority": draw(st.integers(-1, 1)),
+        "cache_salt": draw(st.sampled_from([b"", b"", b"other"])),
         "script": Script((), queue_delay_s=delays[0], prefill_delay_s=delays[1]) if delays else None,
     }
     return lambda request_id: make_request(request_id, prompt, **fields)  # type: ignore[arg-type]
@@ -121,7 +129,7 @@ class _Watch:
         return step
 
     def plan_tokens(self, step: ScheduledStep, now: float) -> None:
-        assert not self.scheduler._can_admit(now), "somebody who fits was left waiting"
+        assert not self.scheduler._entrance.can_admit(now), "somebody who fits was left waiting"
         self._plan_tokens(step, now)
 
 
@@ -177,6 +185,7 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.driver.run()
         self.driver.assert_at_rest()
         assert not self.chooser.open_keys
+        self.driver.flush()
         assert self.driver.backend._inner.cache.num_used_cells == 0  # type: ignore[attr-defined]
         for request in self.requests.values():
             _assert_same_as_alone(self.driver, request, self.model)

@@ -1,5 +1,7 @@
 """Several requests at once: order, sharing of steps, choices, preemption, holds, aborts."""
 
+from dataclasses import replace
+
 import pytest
 
 from tidegate.backends.simulated import SimulatedBackend, SimulatedModel, SimulatedShape
@@ -33,7 +35,9 @@ def _driver(
         max_step_tokens=max_step_tokens,
         can_share=can_share,
     )
-    return CoreDriver(SimulatedBackend(SimulatedModel.HISTORY, shape), PlainChooser(plays), limits=limits)
+    # What others leave in memory would change who finds room.
+    alone = replace(limits or StepLimits(), has_prefix_cache=False)
+    return CoreDriver(SimulatedBackend(SimulatedModel.HISTORY, shape), PlainChooser(plays), limits=alone)
 
 
 def _alone(request: InferenceRequest) -> list[list[int]]:

@@ -89,7 +89,7 @@ def _preempt_and_return() -> None:
 
 def _preempt_while_prefilling() -> None:
     driver = _driver(num_blocks=6, max_sequences=2)
-    driver.add(make_request("held", "abcdefghijklmnop"), make_request("other", "abcdefghijklmnop"))
+    driver.add(make_request("held", "abcdefghijklmnop"), make_request("other", "ABCDEFGHIJKLMNOP"))
     driver.step()
     driver.hold("held", held=True)
     driver.step()

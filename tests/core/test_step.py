@@ -250,7 +250,12 @@ def test_the_gauges_count_what_was_done() -> None:
     driver.run()
     gauges = driver.core.statistics()
     assert (gauges.num_steps, gauges.num_prefill_tokens, gauges.num_decode_tokens) == (4, 10, 2)
-    assert (gauges.num_prompt_tokens, gauges.num_preemptions, gauges.blocks_free) == (10, 0, 16)
+    assert (gauges.num_prompt_tokens, gauges.num_preemptions, gauges.blocks_free, gauges.blocks_cached) == (
+        10,
+        0,
+        13,
+        3,
+    )
 
 
 def test_a_backend_that_fails_ends_the_step() -> None:

@@ -127,6 +127,7 @@ def test_any_parameters_budgets_and_interruptions_give_the_text_of_ordinary_deco
         driver.hold(request.request_id, held=False)
     driver.run()
     driver.assert_at_rest()
+    driver.flush()
     assert driver.backend._inner.cache.num_used_cells == 0  # type: ignore[attr-defined]
     for request in requests:
         assert_same_text(driver, request, model)

@@ -15,9 +15,12 @@ import pytest
 from tidegate.engine.exit_code import EngineExit
 from tidegate.engine.framing import FrameDecoder, decode_report, encode_frame
 from tidegate.engine.messages import AddRequest, EngineReady, Ping, Pong, Report, StepOutputs
+from tidegate.inference.finish import EngineFinish
+from tidegate.inference.pooling import PoolingMode, PoolingTask
 from tidegate.inference.request import InferenceRequest
 from tidegate.inference.sampling import SamplingParams, StopRules
 from tidegate.inference.script import Script, ScriptChoice
+from tidegate.testing.requests import make_request
 
 pytestmark = pytest.mark.process
 
@@ -116,6 +119,40 @@ class Reader:
             if isinstance(report, StepOutputs) and condition(report):
                 return report
         raise AssertionError("the connection ended first")
+
+
+def test_prompts_are_read_by_the_program_and_lost_with_it(folder: Path) -> None:
+    program = Program(folder)
+    try:
+        sock = program.dial_when_ready()
+        reader = Reader(sock)
+        greeting = reader.take()
+        assert isinstance(greeting, EngineReady)
+        assert greeting.model.pooling is not None
+        late = make_request("late", "abc", pooling=PoolingTask.EMBED, script=Script((), queue_delay_s=1e6))
+        sock.sendall(encode_frame(AddRequest(late)))
+        sock.sendall(encode_frame(AddRequest(make_request("now", "abc", pooling=PoolingTask.EMBED))))
+        [delta] = reader.take_outputs(lambda step: bool(step.outputs)).outputs
+        assert (delta.request_id, delta.finish) == ("now", EngineFinish.POOLED)
+        assert len(delta.pooled or b"") == 4 * greeting.model.pooling.dimensions
+        program.process.send_signal(signal.SIGKILL)
+        while reader.take() is not None:
+            pass
+    finally:
+        program.close()
+
+
+def test_a_model_that_only_reads_starts_without_grammars(folder: Path) -> None:
+    program = Program(folder, backend="simulated", options='{"simulated_model": "encoder", "pooling": "cls"}')
+    try:
+        greeting = Reader(program.dial_when_ready()).take()
+        assert isinstance(greeting, EngineReady)
+        assert (greeting.model.generates, greeting.model.grammar_backend) == (False, None)
+        assert greeting.model.pooling is not None
+        assert greeting.model.pooling.mode is PoolingMode.CLS
+        assert not [line for line in program.lines if line["level"] == "warning"]
+    finally:
+        program.close()
 
 
 def test_a_grammar_backend_that_nobody_knows_is_a_warning_and_the_engine_starts(folder: Path) -> None:

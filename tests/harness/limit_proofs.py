@@ -153,6 +153,10 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
             "contract/bounds.py Limits.tool_bytes",
         ),
     },
+    "serving_reading/test_reading_rules.py": {
+        "the_number_of_texts_is_bounded_and_the_limit_is_named": ("cli/settings.py LimitSettings.inputs",),
+        "labels_are_bounded_by_number_and_by_what_they_make_the_model_read": ("contract/bounds.py Limits.labels",),
+    },
     "serving_rules/test_sampling_rules.py": {
         "stop_strings": ("contract/bounds.py Limits.stop_strings",),
     },

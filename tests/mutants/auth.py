@@ -91,10 +91,10 @@ MUTANTS: Mutants = {
     "auth.no_key": (
         _LetsIn("serves who sends no key", lambda heard: not _has_key(heard)),
         _keyed(with_status("says 403 where a key is missing", 401, 403)),
-        _keyed(EditsErrors("says the error as a bare text", lambda value: {"error": "Unauthorized"})),
     ),
-    "auth.wrong_key": (
-        _LetsIn("takes any key", _given("sk-")),
+    "auth.wrong_key": (_LetsIn("takes any key", _given("sk-")),),
+    "auth.error_object": (
+        _keyed(EditsErrors("says the error as a bare text", lambda value: {"error": "Unauthorized"})),
         _keyed(framework_errors()),
         _keyed(bare_text()),
         _keyed(edits("says that it is text", lambda h, s, v: v | {"content-type": "text/plain"})),

@@ -61,7 +61,10 @@ class CostModel:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedShape:
-    """Sizes of a simulated backend. The vocabulary is the 256 bytes, BOS (256) and EOS (257)."""
+    """Sizes of a simulated backend. The vocabulary is the 256 bytes, BOS (256) and EOS (257).
+
+    `num_seq_ids`: None for as many as `max_sequences`.
+    """
 
     vocab_size: int = 258
     max_model_len: int = 4096
@@ -71,6 +74,8 @@ class SimulatedShape:
     block_tokens: int = 16
     can_share: bool = True
     can_truncate: bool = True
+    num_seq_ids: int | None = None
+    has_ordered_ids: bool = False
     generates: bool = True
 
 
@@ -90,7 +95,7 @@ class SimulatedBackend:
         self._cost = cost if cost is not None else CostModel()
         self._elapse = elapse
         self.cache = SimulatedCache(
-            max_sequences=shape.max_sequences,
+            num_seq_ids=shape.num_seq_ids or shape.max_sequences,
             max_model_len=shape.max_model_len,
             num_cells=shape.num_blocks * shape.block_tokens,
         )
@@ -108,6 +113,8 @@ class SimulatedBackend:
             logit_tolerance=0.0,
             weights_digest=hashlib.sha256(f"{model.value} {shape.vocab_size}".encode()).hexdigest(),
             build=f"simulated {model.value}",
+            num_seq_ids=shape.num_seq_ids,
+            has_ordered_ids=shape.has_ordered_ids,
             generates=shape.generates,
         )
 

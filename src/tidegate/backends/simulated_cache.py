@@ -11,8 +11,8 @@ from tidegate.core.plan import KvDrop, KvMove, KvShare, KvTruncate
 class SimulatedCache:
     """Token histories by sequence id."""
 
-    def __init__(self, *, max_sequences: int, max_model_len: int, num_cells: int) -> None:
-        self._max_sequences = max_sequences
+    def __init__(self, *, num_seq_ids: int, max_model_len: int, num_cells: int) -> None:
+        self._num_seq_ids = num_seq_ids
         self._max_model_len = max_model_len
         self._num_cells = num_cells
         self._tokens: dict[int, list[int]] = {}
@@ -86,6 +86,6 @@ class SimulatedCache:
             self._cells.pop(seq_id, None)
 
     def _checked(self, seq_id: int) -> int:
-        if not 0 <= seq_id < self._max_sequences:
-            raise BackendError(f"sequence id {seq_id} is not below {self._max_sequences}")
+        if not 0 <= seq_id < self._num_seq_ids:
+            raise BackendError(f"sequence id {seq_id} is not below {self._num_seq_ids}")
         return seq_id

@@ -151,6 +151,9 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repeatable: Annotated[
         bool, _text("same bits whatever shares the batch; slower, CPU only, kv_layout per sequence")
     ] = False
+    prefix_cache: Annotated[
+        bool, _text("keep what prompts have computed for others that begin alike, within a key and cache_salt")
+    ] = True
     embeddings: Annotated[
         Literal["auto", "on", "off"], _text("whether texts are read for vectors; where model and memory allow if auto")
     ] = "auto"

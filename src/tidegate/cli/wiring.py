@@ -111,6 +111,7 @@ def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
         speculative=engine.speculative,
         max_draft_tokens=engine.max_draft_tokens,
         repeatable=engine.repeatable,
+        prefix_cache=engine.prefix_cache,
         embeddings=engine.embeddings,
         pooling=engine.pooling,
         embedding_tokens=engine.embedding_tokens,

@@ -29,6 +29,10 @@ class BackendCaps:
     build: str
     max_pass_rows: int | None = None
     """Rows of logits that one forward pass returns; a step that wants more takes several. None: as many as tokens."""
+    num_seq_ids: int | None = None
+    """Sequence ids that exist. `max_sequences` of them may be in one step, all may hold tokens. None: as many."""
+    has_ordered_ids: bool = False
+    """Whether a step is faster when the sequence ids in it are consecutive. Sharing then copies."""
     generates: bool = True
     """Whether tokens can be generated at all; where not, `execute` is never called."""
 

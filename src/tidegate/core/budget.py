@@ -10,12 +10,14 @@ class StepLimits:
 
     `max_prefill_tokens` bounds the prefill of a step that also carries decode rows, so that a long prompt does not
     stall running streams. `max_scored_rows` bounds the prompt positions whose logits one step keeps.
-    `max_draft_tokens` bounds the tokens guessed for one sequence in a step; 0 for no speculation.
+    `max_draft_tokens` bounds the tokens guessed for one sequence in a step; 0 for no speculation. `has_prefix_cache`:
+    whether what has been computed is kept for sequences that begin alike, where the backend can.
     """
 
     max_prefill_tokens: int = 256
     max_scored_rows: int = 128
     max_draft_tokens: int = 0
+    has_prefix_cache: bool = True
 
 
 @dataclass(slots=True)

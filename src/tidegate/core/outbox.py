@@ -60,6 +60,7 @@ class Outbox:
 def _announce(live: LiveRequest, delta: TokenDelta) -> None:
     live.is_announced = True
     delta.num_prompt_tokens = len(live.prompt)
+    delta.num_cached_tokens = live.num_cached
     delta.queue_s = live.queue_s
     script = live.request.script
     if script is not None:

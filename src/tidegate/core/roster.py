@@ -8,7 +8,7 @@ its memory and its chooser's state. Does not decide who moves: the scheduler doe
 from bisect import insort
 
 from tidegate.core.chooser import Chooser
-from tidegate.core.kv.manager import KvManager
+from tidegate.core.kv.manager import KvManager, KvSource
 from tidegate.core.sequence import LiveRequest, Sequence
 from tidegate.core.sequence_status import EVENT_OF_FINISH, SequenceEvent
 from tidegate.core.waiting import WaitingQueue
@@ -28,6 +28,7 @@ class Roster:
         self._awaiting: dict[int, Sequence] = {}
         self.num_preemptions = 0
         self.num_prompt_tokens = 0
+        self.num_cached_tokens = 0
         self._kv = kv
         self._chooser = chooser
 
@@ -39,17 +40,13 @@ class Roster:
         for sequence in live.sequences:
             self.waiting.add(sequence)
 
-    def admit(self, sequence: Sequence, now: float, *, source: Sequence | None = None, num_shared: int = 0) -> None:
-        """Gives a waiting sequence memory; its first `num_shared` tokens come from `source`."""
+    def admit(self, sequence: Sequence, now: float, *, source: KvSource | None = None) -> None:
+        """Gives a waiting sequence memory; its first tokens come from `source`."""
         self.waiting.remove(sequence)
         sequence.apply(SequenceEvent.ADMIT)
-        if source is None:
-            sequence.seq_id = self._kv.open(sequence.key, sequence.num_tokens)
-        else:
-            sequence.seq_id = self._kv.share(
-                source.key, sequence.key, num_shared=num_shared, num_tokens=sequence.num_tokens
-            )
-        sequence.num_computed = num_shared
+        salt = sequence.live.request.cache_salt
+        sequence.seq_id = self._kv.open(sequence.key, sequence.num_tokens, salt=salt, source=source)
+        sequence.num_computed = 0 if source is None else source.num_tokens
         insort(self.active, sequence, key=lambda other: other.order)
         if not sequence.is_started:
             self._start(sequence, now)
@@ -139,9 +136,17 @@ class Roster:
         if not live.is_admitted:
             live.is_admitted = True
             live.queue_s = now - live.arrived_at
+            live.num_cached = min(sequence.num_computed, len(live.prompt))
             self.num_prompt_tokens += len(live.prompt)
+            self.num_cached_tokens += live.num_cached
+
+    def note_computed(self) -> None:
+        """Makes what the active sequences have computed known to those that come."""
+        for sequence in self.active:
+            self._kv.fill(sequence.key, sequence.num_computed, sequence.packed)
 
     def _release(self, sequence: Sequence) -> None:
+        self._kv.fill(sequence.key, sequence.num_computed, sequence.packed)
         self._kv.close(sequence.key)
         self.active.remove(sequence)
         sequence.seq_id = None

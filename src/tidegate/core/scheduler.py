@@ -4,15 +4,15 @@ Decides, in this order:
 1. Every running sequence that is due gets blocks for its newest tokens. When blocks lack, the worst sequence loses its
    memory: held ones first, then the last in order, which may be the needy one itself. So the first in order always
    moves, and a sequence alone always fits.
-2. Waiting sequences are admitted, strictly in order: nothing passes one that lacks blocks or a row. Held sequences are
-   preempted for it. One block for each running sequence stays free, or the newcomer would be preempted at once.
+2. Waiting sequences are admitted, strictly in order (`core/entrance.py`).
 3. Decode rows come first, then sequences with several new tokens, then prefills, which share what is left. Drafts get
    what nobody else wants (`core/speculative/drafter.py`); those that are not accepted leave the cache again.
 4. When the prompt of a request with several choices is in the cache, its other choices share it, and all of them draw
    from the same row of logits. Those that find no row wait, and later share the prompt of a sibling that still runs.
 
-A preempted sequence computes its prompt and its generated tokens again; its chooser's state is untouched, so nothing is
-chosen twice. A step may come out empty: `next_wake_at` says when to look again.
+What sequences have computed is made known after each step, for others to begin with. A preempted sequence computes its
+prompt and its generated tokens again, as far as they are no longer in memory; its chooser's state is untouched, so
+nothing is chosen twice. A step may come out empty: `next_wake_at` says when to look again.
 
 Does not know text, sockets, clocks, or what a forward pass is.
 Known weakness: a very long first prompt still takes half of every step from the prompts behind it.
@@ -23,8 +23,9 @@ from collections.abc import Sequence as Rows
 from tidegate.core.backend import BackendCaps
 from tidegate.core.budget import StepBudget, StepLimits, share_tokens
 from tidegate.core.chooser import Chooser, ChooseRow, Chosen
+from tidegate.core.entrance import Entrance
 from tidegate.core.kv.block_pool import BlockCounts
-from tidegate.core.kv.manager import KvManager
+from tidegate.core.kv.manager import KvManager, KvShape, KvSource
 from tidegate.core.outbox import Outbox
 from tidegate.core.plan import DecodeRow, PrefillSlice
 from tidegate.core.roster import Roster
@@ -54,15 +55,16 @@ class Scheduler:
         self._limits = limits
         self._max_len = min(caps.max_model_len, caps.num_blocks * caps.block_tokens)
         self._stop_check = StopCheck(frozenset(caps.eos_token_ids), self._max_len)
-        self._kv = KvManager(
-            num_blocks=caps.num_blocks, block_tokens=caps.block_tokens, max_sequences=caps.max_sequences
-        )
+        # Keeping and taking up again needs both; a cache that can only be shared whole, or cut, is not used.
+        self.has_prefix_cache = limits.has_prefix_cache and caps.can_share and caps.can_truncate
+        self._kv = KvManager(_kv_shape(caps, has_cache=self.has_prefix_cache))
         self.drafter: Drafter | None = None
         if limits.max_draft_tokens and caps.can_truncate:
             self.drafter = Drafter(limits.max_draft_tokens, self._kv, draft_filter)
         self._outbox = Outbox()
         self._chooser = chooser
         self.roster = Roster(self._kv, chooser)
+        self._entrance = Entrance(self.roster, self._kv, can_share=caps.can_share, has_cache=self.has_prefix_cache)
         self.num_prefill_tokens = 0
         self.num_decode_tokens = 0
         self.num_output_tokens = 0
@@ -102,7 +104,7 @@ class Scheduler:
         if self._outbox or self._kv.has_moves or self.roster.has_new_grammar:
             return now
         wakes = [max(now, sequence.not_before) for sequence in self.roster.active if not sequence.is_held]
-        if min(wakes, default=None) == now or self._can_admit(now):
+        if min(wakes, default=None) == now or self._entrance.can_admit(now):
             return now
         next_due_at = self.roster.waiting.next_due_at(now)
         if next_due_at is not None:
@@ -114,7 +116,7 @@ class Scheduler:
         step = ScheduledStep()
         self.roster.take_grammars()
         self._grow_running(now)
-        self._admit_waiting(now)
+        self._entrance.admit_waiting(now)
         self._plan_tokens(step, now)
         step.plan.moves = self._kv.take_moves()
         for sequence in list(step.prefilled):
@@ -133,6 +135,8 @@ class Scheduler:
             self._take_tokens(sequence, row.draft_ids, choice, now)
         for sequence in step.spent:
             self._end(sequence, EngineFinish.LENGTH)
+        if self.has_prefix_cache:
+            self.roster.note_computed()
         self._await_grammars()
         return self._outbox.take()
 
@@ -157,58 +161,6 @@ class Scheduler:
                 continue
             while sequence.seq_id is not None and not self._kv.grow(sequence.key, sequence.num_tokens):
                 self.roster.preempt(max(self.roster.active, key=lambda other: (other.is_held, other.order)))
-
-    def _admit_waiting(self, now: float) -> None:
-        while True:
-            sequence, num_claimed = self._first_startable(now)
-            if sequence is None or not self._make_room(sequence, num_claimed):
-                return
-            source, num_shared = self._source_of(sequence)
-            self.roster.admit(sequence, now, source=source, num_shared=num_shared)
-
-    def _first_startable(self, now: float) -> tuple[Sequence | None, int]:
-        """Returns the first waiting sequence that no sibling's prefill will serve, and the rows claimed before it."""
-        if not len(self.roster.waiting):
-            return None, 0
-        leading = [s for s in self.roster.active if s.status is SequenceStatus.PREFILLING and not s.generated]
-        led = {id(s.live) for s in leading if len(s.live.sequences) > 1} if self._caps.can_share else set()
-        num_held = sum(sequence.is_held for sequence in self.roster.active)
-        return self.roster.waiting.first(
-            now,
-            skip=lambda sequence: id(sequence.live) in led and not sequence.is_started,
-            max_skipped=self._kv.num_free_ids + num_held,
-        )
-
-    def _can_admit(self, now: float) -> bool:
-        sequence, num_claimed = self._first_startable(now)
-        if sequence is None:
-            return False
-        return self._has_room(sequence, num_claimed) or any(other.is_held for other in self.roster.active)
-
-    def _make_room(self, sequence: Sequence, num_claimed: int) -> bool:
-        while not self._has_room(sequence, num_claimed):
-            held = [other for other in self.roster.active if other.is_held]
-            if not held:
-                return False
-            self.roster.preempt(held[-1])
-        return True
-
-    def _has_room(self, sequence: Sequence, num_claimed: int) -> bool:
-        num_running = sum(not s.is_held and s.status is SequenceStatus.RUNNING for s in self.roster.active)
-        _, num_shared = self._source_of(sequence)
-        return num_claimed < self._kv.num_free_ids and self._kv.fits(
-            sequence.num_tokens, num_shared=num_shared, num_reserved_blocks=num_running
-        )
-
-    def _source_of(self, sequence: Sequence) -> tuple[Sequence | None, int]:
-        """Returns a sibling that has what can be shared in the cache, and how many tokens that is: never all."""
-        num_shared = min(sequence.num_prompt, sequence.num_tokens - 1)
-        if not self._caps.can_share or len(sequence.live.sequences) == 1 or num_shared == 0 or sequence.is_scoring:
-            return None, 0
-        for other in sequence.live.sequences:
-            if other.seq_id is not None and other.num_computed >= num_shared:
-                return other, num_shared
-        return None, 0
 
     # Tokens
 
@@ -313,8 +265,8 @@ class Scheduler:
             if is_spent:
                 if sequence not in step.spent:
                     step.spent.append(sequence)
-            elif self._caps.can_share and self._kv.fits(num_prompt, num_shared=num_prompt):
-                self.roster.admit(sequence, now, source=leader, num_shared=num_prompt)
+            elif self._caps.can_share and self._kv.fits(num_prompt, source := KvSource(_id_of(leader), num_prompt)):
+                self.roster.admit(sequence, now, source=source)
                 step.prefilled.append(sequence)
                 self._expect(step, sequence, row)
 
@@ -334,13 +286,14 @@ class Scheduler:
             num_prompt=sequence.num_prompt,
             num_generated=len(sequence.generated),
         )
-        token_ids = chosen.token_ids[: verdict.num_kept]
+        token_ids, num_held = chosen.token_ids[: verdict.num_kept], sequence.num_computed
         if token_ids:
             sequence.generated += token_ids
             self.num_output_tokens += len(token_ids)
             logprobs = None if chosen.logprobs is None else chosen.logprobs[: verdict.num_kept]
             self._outbox.add_tokens(sequence, token_ids, logprobs)
-        num_accepted = self._settle_drafts(sequence, draft_ids, token_ids) if draft_ids else 0
+        if draft_ids:
+            sequence.num_computed -= len(draft_ids) - self._settle_drafts(sequence, draft_ids, token_ids)
         is_complete = chosen.finish is EngineFinish.GRAMMAR_COMPLETE and verdict.num_kept == len(chosen.token_ids)
         if verdict.finish is EngineFinish.LENGTH and is_complete:
             # Nothing could have followed, so nothing was cut off.
@@ -351,7 +304,8 @@ class Scheduler:
             self._end(sequence, chosen.finish, error=chosen.error)
         else:
             sequence.not_before = now + chosen.resume_after_s
-            self._rewind(sequence, len(draft_ids) - num_accepted + (not token_ids))
+            sequence.num_computed -= not token_ids
+            self._rewind(sequence, num_held)
 
     def _settle_drafts(self, sequence: Sequence, draft_ids: Rows[int], token_ids: list[int]) -> int:
         """Returns how many drafts are in the text now, not counting its last token: that one is fed again."""
@@ -364,14 +318,13 @@ class Scheduler:
         self.drafter.note(sequence, len(draft_ids), num_right)
         return min(num_right, max(0, len(token_ids) - 1))
 
-    def _rewind(self, sequence: Sequence, num_tokens: int) -> None:
-        """Takes the last tokens out of the cache: drafts that were wrong, and the token of a sequence that chose
-        nothing, so that its logits can be had again.
+    def _rewind(self, sequence: Sequence, num_held: int) -> None:
+        """Takes what is too much of `num_held` tokens out of the cache: drafts that were wrong, and the token of a
+        sequence that chose nothing, so that its logits can be had again.
         """
-        if not num_tokens:
+        if num_held == sequence.num_computed:
             return
         if self._caps.can_truncate:
-            sequence.num_computed -= num_tokens
             self._kv.truncate(sequence.key, sequence.num_computed)
         else:
             self.roster.preempt(sequence)
@@ -384,6 +337,17 @@ class Scheduler:
 
     def _max_generated(self, sequence: Sequence) -> int:
         return self._stop_check.max_generated(sequence.live.request.stop, num_prompt=sequence.num_prompt)
+
+
+def _kv_shape(caps: BackendCaps, *, has_cache: bool) -> KvShape:
+    return KvShape(
+        num_blocks=caps.num_blocks,
+        block_tokens=caps.block_tokens,
+        max_sequences=caps.max_sequences,
+        num_seq_ids=caps.num_seq_ids or caps.max_sequences,
+        has_cache=has_cache,
+        is_ordered=caps.has_ordered_ids,
+    )
 
 
 def _is_scoring(sequence: Sequence, num_tokens: int) -> bool:

@@ -1,5 +1,6 @@
 """One choice of one request, and the request that its choices share. Holds facts; decides nothing."""
 
+from array import array
 from dataclasses import dataclass, field
 
 from tidegate.core.grammar_desk import GrammarOrder
@@ -17,7 +18,8 @@ class LiveRequest:
     """A request whose choices have not all finished.
 
     `grammar` is what was ordered for it: None where it has none, or where the engine enforces none. `num_scored`
-    counts the entries of its prompt logprobs that were given out. `queue_s` is how long it waited for its first memory.
+    counts the entries of its prompt logprobs that were given out. `queue_s` is how long it waited for its first memory,
+    `num_cached` how many tokens of the prompt were there already.
     """
 
     __slots__ = (
@@ -27,6 +29,7 @@ class LiveRequest:
         "is_admitted",
         "is_announced",
         "ngrams",
+        "num_cached",
         "num_scored",
         "num_unfinished",
         "place",
@@ -61,6 +64,7 @@ class LiveRequest:
         ]
         self.num_unfinished = request.num_choices
         self.num_scored = 0
+        self.num_cached = 0
         self.is_announced = False
         self.is_admitted = False
         self.ngrams: PromptNgrams | None = None
@@ -120,6 +124,11 @@ class Sequence:
         return self.choice == 0 and self.live.needs_prompt_scores
 
     @property
+    def can_reuse(self) -> bool:
+        """Whether a beginning that is computed already serves it: not where the logits of all its prompt are owed."""
+        return not self.is_scoring and self.live.request.pooling is None
+
+    @property
     def is_held(self) -> bool:
         """Whether it does not run for now, and gives way to all others."""
         return self.is_reader_behind or self.awaits_grammar
@@ -142,6 +151,14 @@ class Sequence:
             return self.live.prompt[start:end]
         generated = self.generated[max(0, start - num_prompt) : end - num_prompt]
         return [*self.live.prompt[start:num_prompt], *generated]
+
+    def packed(self, start: int, end: int) -> bytes:
+        """Returns the tokens of positions `start .. end`, as in `InferenceRequest.prompt`."""
+        num_prompt = self.num_prompt
+        tokens = self.live.request.prompt[start * 4 : end * 4]
+        if end <= num_prompt:
+            return tokens
+        return tokens + array("I", self.generated[max(0, start - num_prompt) : end - num_prompt]).tobytes()
 
     def token_at(self, position: int) -> int:
         num_prompt = self.num_prompt

@@ -78,6 +78,7 @@ class EngineCore:
             generates=caps.generates,
             pooling=self._pooling.info if self._pooling is not None else None,
             prefill_chunk_tokens=self._limits.max_prefill_tokens,
+            has_prefix_cache=self._scheduler.has_prefix_cache,
         )
 
     @property
@@ -169,7 +170,7 @@ class EngineCore:
             num_prefill_tokens=self._scheduler.num_prefill_tokens,
             num_decode_tokens=self._scheduler.num_decode_tokens,
             num_prompt_tokens=roster.num_prompt_tokens,
-            num_cached_tokens=0,
+            num_cached_tokens=roster.num_cached_tokens,
             num_step_tokens=self._num_step_tokens,
             num_output_tokens=self._scheduler.num_output_tokens,
             num_constrained=roster.num_constrained,

@@ -32,7 +32,8 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     `simulated_model` names a rule of the simulated backend, `encoder` one that only reads; `has_costs` gives its steps
     a declared duration. The rest concerns backends that sample: who enforces grammars (`none` for nobody), how many
     compile at once, how many are kept and in how many bytes, whether tokens are guessed ahead of the model, and how
-    many for one sequence and step. `calibration_file` is where what suits the machine is remembered; None: nothing is
+    many for one sequence and step. `prefix_cache`: whether computed beginnings are kept for other requests, where the
+    backend can. `calibration_file` is where what suits the machine is remembered; None: nothing is
     timed. `priority_step_s`: see `TurnRule`; None where priorities do not count.
 
     `embeddings` and the two after it concern prompts that are only read: whether any are (`auto`: where the model and
@@ -65,6 +66,7 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     speculative: Literal["off", "prompt_lookup"] = "off"
     max_draft_tokens: Annotated[int, msgspec.Meta(ge=1, le=64)] = 5
     repeatable: bool = False
+    prefix_cache: bool = True
     calibration_file: str | None = None
     priority_step_s: Annotated[float, msgspec.Meta(gt=0.0)] | None = 1.0
     embeddings: Literal["auto", "on", "off"] = "auto"

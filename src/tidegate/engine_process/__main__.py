@@ -77,6 +77,8 @@ def _serve(
             log.write("warning", "no grammars", backend=options.grammar_backend, why=engine.grammars.fault)
         if options.speculative != "off" and not engine.backend.caps.can_truncate:
             log.write("warning", "nothing is guessed: the cache of this model cannot be cut")
+        if options.prefix_cache and options.backend == "llama" and not engine.core.model.has_prefix_cache:
+            log.write("warning", "no prefix cache: the memory of this model cannot be cut and shared")
         log.write(
             "info",
             "engine ready",

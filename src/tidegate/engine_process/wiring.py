@@ -79,7 +79,7 @@ def _calibrate(backend: Backend, options: EngineOptions) -> int | None:
     from tidegate.engine_process.calibrated import find_calibration
 
     if not isinstance(backend, LlamaCppBackend):
-        return None  # a model that only reads
+        return None  # a model that only reads has no steps
     return find_calibration(backend, options).prefill_chunk_tokens
 
 
@@ -89,6 +89,8 @@ def _limits(options: EngineOptions, calibrated_chunk: int | None) -> StepLimits:
     return StepLimits(
         max_prefill_tokens=options.prefill_chunk_tokens or calibrated_chunk or PREFILL_CHUNK_TOKENS,
         max_draft_tokens=options.max_draft_tokens if is_speculative else 0,
+        # What a scripted engine finds in a cache is its script's to say.
+        has_prefix_cache=options.prefix_cache and options.backend != "scripted",
     )
 
 
@@ -138,6 +140,7 @@ def _build_llama(options: EngineOptions, clock: Clock) -> _Built:
             kv_type_k=options.kv_type_k,
             kv_type_v=options.kv_type_v,
             repeatable=options.repeatable,
+            prefix_cache=options.prefix_cache,
             embeddings=options.embeddings,
             pooling=options.pooling,
             embedding_tokens=options.embedding_tokens,
@@ -159,6 +162,7 @@ def _build_simulated(options: EngineOptions, clock: Clock) -> _Built:
         max_step_tokens=options.max_step_tokens,
         num_blocks=_num_blocks(options, max_model_len),
         block_tokens=options.block_tokens,
+        num_seq_ids=2 * options.max_sequences,
         generates=options.simulated_model != "encoder",
     )
     elapse = time.sleep if options.has_costs else None

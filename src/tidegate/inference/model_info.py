@@ -27,3 +27,5 @@ class ModelInfo(msgspec.Struct, frozen=True, array_like=True):
     """How prompts that are only read are pooled; None where this engine serves no such requests."""
     prefill_chunk_tokens: int | None = None
     """Most prompt tokens in a step that also decodes."""
+    has_prefix_cache: bool = False
+    """Whether computed beginnings of prompts are kept for other requests."""

@@ -20,6 +20,7 @@ from tidegate.lifecycle.deadline import TimeLimit, fix_deadlines
 from tidegate.lifecycle.principal import Principal
 from tidegate.parsers.tool_format import ChannelCalls, ToolFormat
 from tidegate.parsers.tool_grammar import MarkerTokens
+from tidegate.serving.cache_scope import cache_scope
 from tidegate.serving.call import Call
 from tidegate.serving.choice import ChoicePlan
 from tidegate.serving.constraint import Constraint
@@ -201,6 +202,7 @@ class PromptSource:
     constraint: Constraint | None = None
     reading: OutputReading = PLAIN_READING
     starts_after: tuple[tuple[int, ...], ...] = ()
+    key_id: str = ""
 
 
 def prepare_prompt(
@@ -230,7 +232,7 @@ def prepare_prompt(
         num_logprobs=counts.num_output,
         num_prompt_logprobs=counts.num_prompt,
         priority=source.priority,
-        cache_salt=(request.cache_salt or "").encode(),
+        cache_salt=cache_scope(source.key_id, request.cache_salt),
         script=planned.script if planned is not None else None,
         grammar=_grammar_rule(source, preparation),
     )

@@ -45,7 +45,8 @@ def prepare_chat(call: Call, preparation: Preparation) -> PreparedCall:
     if not token_ids:
         raise InvalidTemplateInput("the chat template leaves nothing for the model to read", param="messages")
     source = PromptSource(token_ids, vocabulary, context.request_id, context.priority)
-    source = replace(source, reading=_reading(use, formats, preparation, planned, state))
+    reading = _reading(use, formats, preparation, planned, state)
+    source = replace(source, reading=reading, key_id=context.principal.key_id)
     if constraint is not None:
         placed = _place(constraint, preparation, state)
         constraint = placed.constraint

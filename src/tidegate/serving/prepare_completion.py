@@ -30,7 +30,8 @@ def prepare_completion(call: Call, preparation: Preparation) -> PreparedCall:
     for i, prompt in enumerate(prompts_of(request, vocab_size=preparation.info.vocab_size)):
         source = _source(request, prompt, preparation, planned)
         request_id = context.request_id if i == 0 else f"{context.request_id}-{i}"
-        source = replace(source, request_id=request_id, priority=context.priority, constraint=constraint)
+        key_id, priority = context.principal.key_id, context.priority
+        source = replace(source, request_id=request_id, priority=priority, constraint=constraint, key_id=key_id)
         prompts.append(prepare_prompt(request, source, preparation, sampling, planned))
     counts = logprob_counts(request)
     options = request.stream_options

@@ -72,16 +72,22 @@ def write_tiny_bert(path: Path, *, pooling: str = "mean", labels: tuple[str, ...
     """Writes a random BERT over the letters a to z; with `rank` it has a classification head of its labels, or of one
     output without a name.
     """
-    letters = [chr(code) for code in range(ord("a"), ord("z") + 1)]
-    words = [*_SPECIAL, *letters, *(f"##{letter}" for letter in letters)]
-    tensors = _random_tensors(TINY, len(words), np.random.default_rng(seed))
+    words = tiny_words()
+    tensors = random_tensors(TINY, len(words), np.random.default_rng(seed))
     if pooling == "rank":
         tensors |= _random_head(TINY.width, max(1, len(labels)), np.random.default_rng(seed + 1))
     metadata = bert_metadata(TINY, words, name=f"tiny bert {pooling}", pooling=pooling, labels=labels)
     write_gguf(path, metadata, tensors)
 
 
-def _random_tensors(shape: BertShape, vocab_size: int, rng: np.random.Generator) -> dict[str, Tensor]:
+def tiny_words() -> list[str]:
+    """Returns the vocabulary of a tiny model: BERT's special tokens, the letters, and letters that continue a word."""
+    letters = [chr(code) for code in range(ord("a"), ord("z") + 1)]
+    return [*_SPECIAL, *letters, *(f"##{letter}" for letter in letters)]
+
+
+def random_tensors(shape: BertShape, vocab_size: int, rng: np.random.Generator) -> dict[str, Tensor]:
+    """Returns the tensors of a random model under GGUF's names, all but a classification head."""
     width, inner = shape.width, shape.inner_width
 
     def noise(*sizes: int) -> Tensor:

@@ -46,6 +46,7 @@ class RecordingSink:
         self.error: ServeError | None = None
         self.errors_of_choices: dict[int, str] = {}
         self.num_prompt_tokens = 0
+        self.pooled: bytes | None = None
         self.violations: list[str] = []
         self._num_choices = num_choices
 
@@ -67,6 +68,9 @@ class RecordingSink:
             return
         self.num_prompt_tokens += delta.num_prompt_tokens
         self.token_ids[delta.choice] += delta.token_ids
+        self.pooled = delta.pooled
+        if (delta.pooled is None) == (delta.finish is EngineFinish.POOLED):
+            self.violations.append("a vector without its finish, or the other way round")
         if delta.error is not None:
             self.errors_of_choices[delta.choice] = delta.error
         if delta.finish is not None:

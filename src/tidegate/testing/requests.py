@@ -24,6 +24,7 @@ class RequestFields(TypedDict, total=False):
     priority: int
     script: Script | None
     grammar: GrammarRule | None
+    cache_salt: bytes
     pooling: PoolingTask | None
 
 

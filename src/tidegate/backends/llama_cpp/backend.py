@@ -63,6 +63,11 @@ class LlamaCppBackend:
         """Whether the number of threads is ours to choose, and matters."""
         return self._pass.has_free_threads
 
+    @property
+    def max_threads(self) -> int | None:
+        """The most threads of a pass, where they are ours to choose."""
+        return self._pass.max_threads
+
     def set_threads(self, num_threads: int) -> None:
         """Uses at most so many threads from the next pass on; fewer while others take cores away."""
         self._pass.set_threads(num_threads)
@@ -144,4 +149,6 @@ class LlamaCppBackend:
             weights_digest=digest,
             build=self._library.build,
             max_pass_rows=plan.max_step_outputs,
+            num_seq_ids=plan.num_seq_ids,
+            has_ordered_ids=plan.layout == "per_sequence",
         )

@@ -5,7 +5,7 @@ Knows nothing of llama.cpp's handles. `MemoryPlan.describe` shows the sums, for 
 
 from dataclasses import dataclass
 
-from tidegate.backends.llama_cpp.options import KvLayout, LlamaCppOptions, check_options
+from tidegate.backends.llama_cpp.options import MAX_SEQUENCES, KvLayout, LlamaCppOptions, check_options
 from tidegate.backends.llama_cpp.start_error import StartError
 from tidegate.engine.options import KV_TYPE_BYTES
 
@@ -43,6 +43,7 @@ class MemoryPlan:
     layout: KvLayout
     max_model_len: int
     max_sequences: int
+    num_seq_ids: int
     n_ctx: int
     num_blocks: int
     block_tokens: int
@@ -83,7 +84,7 @@ def plan_memory(facts: ModelFacts, options: LlamaCppOptions, *, reserved_bytes: 
     """
     check_options(options)
     per_token = kv_bytes_per_token(facts, options)
-    outputs = min(options.max_step_tokens, max(2 * options.max_sequences, LEAST_STEP_OUTPUTS))
+    outputs = _max_step_outputs(options)
     # Twice: llama.cpp's output buffer, and the same rows at the end of its compute buffer.
     logits_bytes = 2 * outputs * facts.vocab_size * 4
     room = _cache_room_tokens(facts, logits_bytes + reserved_bytes, per_token)
@@ -102,6 +103,7 @@ def plan_memory(facts: ModelFacts, options: LlamaCppOptions, *, reserved_bytes: 
         layout=layout,
         max_model_len=length,
         max_sequences=options.max_sequences,
+        num_seq_ids=_num_seq_ids(facts, options, layout),
         n_ctx=n_ctx,
         num_blocks=blocks,
         block_tokens=options.block_tokens,
@@ -115,6 +117,19 @@ def plan_memory(facts: ModelFacts, options: LlamaCppOptions, *, reserved_bytes: 
         available_bytes=facts.available_bytes,
         reserved_bytes=reserved_bytes,
     )
+
+
+def _num_seq_ids(facts: ModelFacts, options: LlamaCppOptions, layout: KvLayout) -> int:
+    """In one pool a sequence id costs nothing, and some only hold what is cached: as many as a step has rows at least,
+    which llama.cpp asks for. Per sequence each would cost a buffer; there those that do not run hold what is cached.
+    """
+    if layout == "per_sequence" or not facts.can_truncate or not options.prefix_cache:
+        return options.max_sequences
+    return min(MAX_SEQUENCES, _max_step_outputs(options))
+
+
+def _max_step_outputs(options: LlamaCppOptions) -> int:
+    return min(options.max_step_tokens, max(2 * options.max_sequences, LEAST_STEP_OUTPUTS))
 
 
 def kv_bytes_per_token(facts: ModelFacts, options: LlamaCppOptions) -> int:

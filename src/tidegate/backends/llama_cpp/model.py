@@ -100,7 +100,7 @@ def open_context(library: Library, model: LlamaModel, options: LlamaCppOptions, 
     params.n_ctx = plan.n_ctx
     params.n_batch = plan.max_step_tokens
     params.n_ubatch = min(plan.max_step_tokens, MAX_PASS_TOKENS)
-    params.n_seq_max = plan.max_sequences
+    params.n_seq_max = plan.num_seq_ids
     # Bounds the output buffer and the last part of the compute buffer: rows x vocabulary. llama.cpp aborts the
     # process when a batch wants more, or when it is below the number of sequences.
     params.n_outputs_max = plan.max_step_outputs

@@ -66,6 +66,7 @@ def _open_generator(
     if plan is None:
         return OpenModel(backend, None, backend.memory_plan.describe())
     pooling = LlamaPooling(library, model, options, plan, backend.caps.vocab_size)
+    pooling.max_threads = lambda: backend.max_threads
     try:
         if options.embeddings == "on":
             pooling.open()

@@ -17,7 +17,7 @@ class LlamaCppOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Options of `LlamaCppBackend`.
 
     `max_model_len`: longest sequence in tokens; None: what the model was trained for, at most 4,096, and what fits.
-    `max_sequences`: how many sequence ids exist, those that only hold a cached prefix included.
+    `max_sequences`: how many sequences may be in one forward pass.
     `kv_tokens`: size of the whole cache in tokens; None: room for every sequence at full length, if memory allows.
     `block_tokens`: unit of accounting, no more. `max_step_tokens`: most tokens in one forward pass.
     `n_threads`: None: one for each core that this process may use, fewer while others take cores away.
@@ -29,6 +29,7 @@ class LlamaCppOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     is allocated before the first one. `pooling`: `auto` is the file's own, or the mean. `embedding_tokens`: longest
     such prompt beside a model that generates; None: what the model was trained for, at most 2,048.
     `repeatable`: logits are equal to the last bit whatever the batch; needs a CPU, `per_sequence`, no flash attention.
+    `prefix_cache`: make sequence ids for what is only cached, where they cost nothing.
     """
 
     model_path: str
@@ -46,6 +47,7 @@ class LlamaCppOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     kv_type_k: KvType = "f16"
     kv_type_v: KvType = "f16"
     repeatable: bool = False
+    prefix_cache: bool = True
     embeddings: Literal["auto", "on", "off"] = "auto"
     pooling: PoolingChoice = "auto"
     embedding_tokens: int | None = None

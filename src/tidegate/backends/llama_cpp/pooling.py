@@ -1,6 +1,6 @@
 """`LlamaPooling`: prompts that are only read, in a context of their own over the same weights."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,8 @@ class LlamaPooling:
         self._options = options
         self.plan = plan
         self._context: Any = None
+        self.max_threads: Callable[[], int | None] = lambda: None
+        """Asked for the threads of a pass when the context is made; None: as the options say."""
         self._caps = PoolingCaps(
             info=plan.info,
             vocab_size=vocab_size,
@@ -60,6 +62,9 @@ class LlamaPooling:
         self._memory = self._api.llama_get_memory(self._context)
         self._batch = LlamaBatch(self._api, self.plan.pass_tokens)
         self._pass = TimedPass(self._api, self._context, self._options, on_gpu=self._model.on_gpu)
+        num_threads = self.max_threads()
+        if num_threads is not None and self._pass.has_free_threads:
+            self._pass.set_threads(num_threads)
 
     def pool(self, prompts: "Sequence[memoryview[int] | Sequence[int]]", task: PoolingTask) -> Float32Array:
         """The first call makes the context; where that cannot be, it raises PoolingError."""

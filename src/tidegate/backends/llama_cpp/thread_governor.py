@@ -23,7 +23,7 @@ class ThreadGovernor:
 
     def __init__(self, max_threads: int) -> None:
         self.num_threads = max_threads
-        self._max_threads = max_threads
+        self.max_threads = max_threads
         self._wall_s = 0.0
         self._cpu_s = 0.0
         self._peace_s = 0.0
@@ -56,7 +56,7 @@ class ThreadGovernor:
         if self._is_trial and self._peace_s >= FIRST_PATIENCE_S:
             # The thread that was tried has held: what comes next starts afresh.
             self._is_trial, self._patience_s = False, FIRST_PATIENCE_S
-        if self.num_threads == self._max_threads or self._peace_s < self._patience_s:
+        if self.num_threads == self.max_threads or self._peace_s < self._patience_s:
             return False
         self.num_threads += 1
         self._peace_s, self._is_trial = 0.0, True

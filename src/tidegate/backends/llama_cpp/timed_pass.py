@@ -31,6 +31,11 @@ class TimedPass:
         """Whether the number of threads is ours to choose, and matters."""
         return self._governor is not None
 
+    @property
+    def max_threads(self) -> int | None:
+        """The most threads of a pass, where they are ours to choose."""
+        return None if self._governor is None else self._governor.max_threads
+
     def set_threads(self, num_threads: int) -> None:
         """Uses at most so many threads from the next pass on; fewer while others take cores away."""
         self._governor = ThreadGovernor(num_threads)

@@ -13,7 +13,9 @@ def has_answer(exchange: Exchange) -> Iterator[Fault]:
     answer = read_answer(exchange)
     if exchange.ending is Ending.TIMED_OUT:
         raise CannotTell(f"no whole answer came in time ({exchange.detail})")
-    if exchange.status != 200:
+    if exchange.status is None:
+        yield Fault(f"no response: {exchange.ending.value}")
+    elif exchange.status != 200:
         yield Fault(f"status {exchange.status}, expected 200: {exchange.body[:200].decode('utf-8', 'replace')}")
     elif answer.error is not None:
         yield Fault(f"the answer is an error: {str(answer.error)[:200]}")

@@ -231,14 +231,14 @@ TIDEGATE_ANSWERS: Mapping[str, tuple[str, str]] = {
         "comment lines ended by one line feed.",
         f"{_OURS} 5",
     ),
+    "stream.headers": (
+        "Streams have Cache-Control no-cache and X-Accel-Buffering no, and neither a length nor a coding.",
+        f"{_OURS} 2",
+    ),
     "stream.heartbeat": (
         "While a stream has nothing to send, a comment line `: ping`, ended by one line feed, goes out every 15 s, and "
         "none before the status is known.",
         f"{_OURS} 5",
-    ),
-    "stream.headers": (
-        "Streams have Cache-Control no-cache and X-Accel-Buffering no, and neither a length nor a coding.",
-        f"{_OURS} 2",
     ),
     "stream.order": (
         "Opening chunks in index order, deltas, one chunk with an empty delta and finish_reason for each choice, usage "

@@ -1,7 +1,7 @@
 """Conservation laws of the engine's memory, as functions that raise InternalError."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidegate.core.kv.block_pool import BlockCounts
@@ -35,6 +35,36 @@ def check_references(free_blocks: Sequence[int], reference_counts: Sequence[int]
             raise InternalError(f"block {block} is {free[block]} times free with {num_references} references")
 
 
+def check_locks(
+    lock_counts: Sequence[int], counts: BlockCounts, tables: Iterable[BlockTable], running: Iterable[BlockTable]
+) -> None:
+    """A block has a lock for each table of a running sequence that holds it; those held without any are cached."""
+    locked = Counter(block for table in running for block in table.blocks)
+    for block, num_locks in enumerate(lock_counts):
+        if locked[block] != num_locks:
+            raise InternalError(f"block {block} has {num_locks} locks but {locked[block]} running sequences hold it")
+    num_cached = len({block for table in tables for block in table.blocks} - locked.keys())
+    if counts.num_cached != num_cached or counts.num_used != len(locked):
+        raise InternalError(f"{counts}, but {num_cached} blocks are cached and {len(locked)} used")
+
+
+def check_known(
+    known: Mapping[int, int],
+    cached: Collection[int],
+    tables: Mapping[int, BlockTable],
+    running: Iterable[BlockTable],
+    block_tokens: int,
+) -> None:
+    """The tree knows exactly the tables. A running one covers what is known of it, a cached one is just that."""
+    running_ids = {table.seq_id for table in running}
+    if known.keys() != tables.keys() or running_ids & set(cached) or running_ids | set(cached) != known.keys():
+        raise InternalError(f"the tree knows {sorted(known)}, cached {sorted(cached)}, running {sorted(running_ids)}")
+    for seq_id, num_blocks in known.items():
+        length = tables[seq_id].length
+        if length < num_blocks * block_tokens or (seq_id in cached and length > num_blocks * block_tokens):
+            raise InternalError(f"sequence id {seq_id} has a table of {length} tokens, {num_blocks} blocks are known")
+
+
 def check_tables(tables: Iterable[BlockTable], block_tokens: int) -> None:
     """Each table has exactly the blocks that its length needs, no block twice."""
     for table in tables:
@@ -44,7 +74,7 @@ def check_tables(tables: Iterable[BlockTable], block_tokens: int) -> None:
             raise InternalError(f"sequence id {table.seq_id} holds a block twice")
 
 
-def check_seq_ids(free_ids: Sequence[int], tables: Iterable[BlockTable], num_ids: int) -> None:
+def check_seq_ids(free_ids: Iterable[int], tables: Iterable[BlockTable], num_ids: int) -> None:
     """Each sequence id is either free, once, or held by exactly one table."""
     seen = Counter(free_ids)
     seen.update(table.seq_id for table in tables)
