@@ -197,3 +197,12 @@ def test_orders_beyond_the_bounds_are_refused(tmp_path: Path, monkeypatch: pytes
         outcome = run("--base-url", NOWHERE, *flags)
         assert outcome.exit_code == 2
         assert says in outcome.output
+
+
+def test_the_help_shows_every_flag_under_a_heading() -> None:
+    listed = [name for names in bench_command.HEADINGS.values() for name in names]
+    assert sorted(listed) == sorted(parameter.name or "" for parameter in bench.params)
+    outcome = run("--help")
+    assert outcome.exit_code == 0
+    assert "--help" in outcome.output
+    assert all(heading in outcome.output for heading in bench_command.HEADINGS)
