@@ -1,4 +1,4 @@
-"""Runs openai-python's own API tests for chat completions, completions and models against a Tidegate of ours.
+"""Runs openai-python's own API tests (chat, completions, embeddings, models) against a Tidegate of ours.
 
 The tests lie in the client's source package, which is fetched from the package index by name, checked against a known
 digest, and unpacked under `build/`. They run in an environment of their own. Which of them are refused on purpose, and
@@ -29,12 +29,15 @@ SOURCE = BUILD / f"openai-{VERSION}"
 TESTS = (
     "tests/api_resources/chat/test_completions.py",
     "tests/api_resources/test_completions.py",
+    "tests/api_resources/test_embeddings.py",
     "tests/api_resources/test_models.py",
 )
 MODEL_NAME = re.compile(r'(?:model=|models\.(?:with_\w+\.)?retrieve\(\s*)"([^"]+)"')
 CONTEXT_TOKENS = 64
 """The tests give no token limit, and the simulated engine goes on until the context is full."""
 START_TIMEOUT_S = 60.0
+SETTINGS = {"TIDEGATE_MODEL__MIN_DIMENSIONS": "1"}
+"""The tests of embeddings ask for one dimension."""
 
 
 def run(*command: str | Path, **environment: str) -> int:
@@ -96,7 +99,7 @@ def serving(names: list[str]) -> Iterator[str]:
         flags += ["--served-model-name", name]
     log = (BUILD / "server.log").open("wb")
     command = [Path(sys.executable).parent / "tidegate", "serve", *flags]
-    with log, subprocess.Popen(command, stderr=log, stdin=subprocess.DEVNULL) as server:
+    with log, subprocess.Popen(command, stderr=log, stdin=subprocess.DEVNULL, env=os.environ | SETTINGS) as server:
         try:
             wait_ready(f"http://127.0.0.1:{port}/health", server)
             yield f"http://127.0.0.1:{port}/v1"

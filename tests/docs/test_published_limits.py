@@ -19,7 +19,12 @@ from tidegate.serving.describe import describe_contract
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "limits.md").read_text("utf-8")
-NO_VALUE = {"context_length": "the model's", "max_output_tokens": "none", "media_bytes": "none"}
+NO_VALUE = {
+    "context_length": "the model's",
+    "input_tokens": "the model's",
+    "max_output_tokens": "none",
+    "media_bytes": "none",
+}
 """What stands for null. Quotas are the key's."""
 
 

@@ -36,7 +36,7 @@ def expand(value: Any, words: CaseWords) -> Any:
     if isinstance(value, str):
         if value == "$OVER_CONTEXT":
             return words.num_words_over_context
-        return value.replace("$MODEL", words.model)
+        return value.replace("$MODEL", words.model).replace("$EMB_MODEL", words.model)
     if isinstance(value, list):
         return [expand(item, words) for item in value]
     if not isinstance(value, dict):

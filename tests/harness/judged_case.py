@@ -82,6 +82,7 @@ class RightServers:
         state_dir = lend_state_folder(self)
         key = add_key(state_dir, "judge") if base == "keyed" else None
         settings: dict[str, object] = {"auth__admin_token_file": _write_admin_token(state_dir)} if key else {}
+        settings |= {"model__min_dimensions": 1} if base == "simulated" else {}
         settings |= {"server__heartbeat_s": HEARTBEAT_S} if base == "restless" else {}
         server = self._stack.enter_context(ServerProcess(engine, server__state_dir=state_dir, **settings))
         absent = frozenset() if engine == "scripted" else SCRIPTED_ONLY

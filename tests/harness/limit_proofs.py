@@ -4,6 +4,7 @@ A bound that holds no state, or that callers do not reach, stands in REASONS ins
 """
 
 from harness.judge_limit_proofs import JUDGE_PROOFS, JUDGE_REASONS
+from harness.load_limit_proofs import LOAD_PROOFS
 from harness.report_limit_proofs import REPORT_PROOFS
 
 PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -152,6 +153,10 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
             "contract/bounds.py Limits.tool_bytes",
         ),
     },
+    "serving_reading/test_reading_rules.py": {
+        "the_number_of_texts_is_bounded_and_the_limit_is_named": ("cli/settings.py LimitSettings.inputs",),
+        "labels_are_bounded_by_number_and_by_what_they_make_the_model_read": ("contract/bounds.py Limits.labels",),
+    },
     "serving_rules/test_sampling_rules.py": {
         "stop_strings": ("contract/bounds.py Limits.stop_strings",),
     },
@@ -240,6 +245,15 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
         "unknown_memory_gets_the_default_cache": ("backends/llama_cpp/memory_plan.py DEFAULT_CACHE_BYTES",),
         "without_that_room_the_cache_is_one_pool_as_large_as_memory_allows": (
             "backends/llama_cpp/memory_plan.py CACHE_SHARE",
+        ),
+    },
+    "backends_llama/test_pooling_plan.py": {
+        "the_shape_follows_from_the_file_and_the_options": (
+            "backends/llama_cpp/pooling_plan.py DEFAULT_INPUT_TOKENS",
+            "backends/llama_cpp/pooling_plan.py MAX_PASS_TOKENS",
+        ),
+        "state_that_is_a_running_summary_is_read_one_prompt_at_a_time": (
+            "backends/llama_cpp/pooling_plan.py MAX_BATCH_INPUTS",
         ),
     },
     "core/test_kv_manager.py": {
@@ -368,6 +382,7 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     "e2e/test_access_log.py": {
         "a_long_header_is_cut": ("observability/access_log.py MAX_CLIENT_TEXT",),
     },
+    **LOAD_PROOFS,
     **REPORT_PROOFS,
 }
 """By file and test: the bounds that it pushes."""

@@ -1,9 +1,12 @@
 """The named expectations of the `request` cases (`data/cases`): each takes an `Outcome` and the value in the case."""
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+import pytest
 
 from harness.raw_http import Answer
 
@@ -169,6 +172,36 @@ def _duration(outcome: Outcome, value: float) -> None:
     assert outcome.duration_s < value
 
 
+def _vectors(outcome: Outcome) -> list[list[float]]:
+    return [row["embedding"] for row in outcome.body["data"]]
+
+
+def _data_len(outcome: Outcome, value: int) -> None:
+    assert len(outcome.body["data"]) == value
+
+
+def _indices(outcome: Outcome, value: list[int]) -> None:
+    assert [row["index"] for row in outcome.body["data"]] == value
+
+
+def _equal_vectors(outcome: Outcome, value: list[list[int]]) -> None:
+    vectors = _vectors(outcome)
+    assert all(vectors[one] == pytest.approx(vectors[other]) for one, other in value)
+
+
+def _different_vectors(outcome: Outcome, value: list[list[int]]) -> None:
+    vectors = _vectors(outcome)
+    assert all(vectors[one] != pytest.approx(vectors[other]) for one, other in value)
+
+
+def _embedding_flat(outcome: Outcome, _value: bool) -> None:
+    assert all(isinstance(number, float) for vector in _vectors(outcome) for number in vector)
+
+
+def _finite(outcome: Outcome, _value: bool) -> None:
+    assert all(math.isfinite(number) for vector in _vectors(outcome) for number in vector)
+
+
 EXPECTATIONS: dict[str, Callable[[Outcome, Any], None]] = {
     "status": _status,
     "status_in": _status_in,
@@ -191,6 +224,12 @@ EXPECTATIONS: dict[str, Callable[[Outcome, Any], None]] = {
     "choice_text_starts_with": _choice_text_starts_with,
     "logprobs": _logprobs,
     "completions_logprobs": _completions_logprobs,
+    "data_len": _data_len,
+    "indices": _indices,
+    "equal_vectors": _equal_vectors,
+    "different_vectors": _different_vectors,
+    "embedding_flat": _embedding_flat,
+    "finite": _finite,
     "time_s_max": _duration,
     "within_s": _duration,
 }

@@ -93,7 +93,12 @@ ADMISSION: tuple[Metric, ...] = (
 REQUESTS: tuple[Metric, ...] = (
     _metric("requests_received", _COUNTER, "Requests to generating and tokenizing routes.", "route"),
     _metric("requests_refused", _COUNTER, "Requests answered with an error before engine work.", "route", "code"),
-    _metric("request_success", _COUNTER, "Requests that ended well, by finish reason.", "finish_reason"),
+    _metric(
+        "request_success",
+        _COUNTER,
+        "Requests that ended well, by finish reason; `read`: nothing was to be generated.",
+        "finish_reason",
+    ),
     _metric("aborts", _COUNTER, "Requests ended early, by cause: client_gone, slow_client, deadline, ...", "cause"),
     _metric("request_errors", _COUNTER, "Errors that callers got, by public error code.", "code"),
     _metric("requests_failed", _COUNTER, "Requests that failed after they had entered, by public error code.", "code"),

@@ -15,7 +15,15 @@ from dataclasses import dataclass
 from tidegate.clock import Clock
 from tidegate.contract.error_table import row_of
 from tidegate.engine.port import Engine
-from tidegate.errors import DeadlineExceeded, EngineRefused, InternalError, RateFacts, ServeError
+from tidegate.errors import (
+    DeadlineExceeded,
+    EngineLost,
+    EngineRefused,
+    EngineUnavailable,
+    InternalError,
+    RateFacts,
+    ServeError,
+)
 from tidegate.inference.output import TokenDelta, TokenLogprob
 from tidegate.lifecycle.drain import Drain
 from tidegate.lifecycle.effects import Effect
@@ -321,7 +329,8 @@ class RequestDriver:
         try:
             self._flow.submit()
         except ServeError as error:
-            self.story.error = self.story.error or error
+            is_lost = isinstance(error, EngineUnavailable)
+            self.story.error = EngineLost("The engine stopped while it worked on this request.") if is_lost else error
             self._num_in_engine -= self._flow.drop_waiting()
             self._apply(Event.EXPIRE if self._num_in_engine else Event.FAIL)
 

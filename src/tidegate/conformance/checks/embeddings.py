@@ -118,6 +118,30 @@ def is_same_embedding(first: Exchange, second: Exchange) -> Iterator[Fault]:
         yield Fault(f"two embeddings of one text have cosine {cosine:.4f}")
 
 
+def is_same_to_the_bit(first: Exchange, second: Exchange) -> Iterator[Fault]:
+    """The first rows of both answers are the same 32-bit floats."""
+    one, other = (_vector(_rows(exchange)[0]) for exchange in (first, second))
+    if len(one) != len(other):
+        yield Fault(f"{len(one)} components and {len(other)} of the same text")
+        return
+    try:
+        pairs = [struct.pack("<2f", a, b) for a, b in zip(one, other, strict=True)]
+    except OverflowError:
+        raise CannotTell("a component is no 32-bit float") from None
+    for position, pair in enumerate(pairs):
+        if pair[:4] != pair[4:]:
+            yield Fault(f"component {position} is {one[position]!r} and {other[position]!r}")
+            return
+
+
+def is_unit_length(exchange: Exchange) -> Iterator[Fault]:
+    """Every embedding has length 1."""
+    for position, row in enumerate(_rows(exchange)):
+        length = math.hypot(*_vector(row))
+        if not math.isclose(length, 1.0, abs_tol=1e-3):
+            yield Fault(f"data[{position}] has length {length:.4f}, expected 1")
+
+
 def rows_follow_inputs(first: Exchange, second: Exchange, both: Exchange) -> Iterator[Fault]:
     """A list of two inputs has two rows with indices 0 and 1; each is the embedding that its input has alone."""
     rows = _rows(both)

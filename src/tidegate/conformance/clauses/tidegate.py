@@ -62,6 +62,32 @@ TIDEGATE: Mapping[str, tuple[str, str]] = {
         "variables, `continue_final_message` needs a last message from the assistant.",
         "CONTRACT.md section 4",
     ),
+    "reading.classify": (
+        "Given labels have probabilities that add up to 1, and the likeliest is named.",
+        "CONTRACT.md section 16",
+    ),
+    "reading.exact": (
+        "`float` and `base64` are the same 32-bit floats, bit by bit.",
+        "CONTRACT.md section 16",
+    ),
+    "reading.faults": (
+        "What cannot be read is 400, and param is its place: `input[3]`, `documents[1]`.",
+        "CONTRACT.md sections 3 and 16",
+    ),
+    "reading.length": ("Embeddings have length 1 unless the caller says otherwise.", "CONTRACT.md section 16"),
+    "reading.rerank": (
+        "A ranking holds the `top_n` best documents, the most relevant first, with their place in the request, their "
+        "score with the query, and on demand their text.",
+        "CONTRACT.md section 16",
+    ),
+    "reading.score": (
+        "One text is scored with each of the others, two lists in pairs; scores stand in the order of the pairs.",
+        "CONTRACT.md section 16",
+    ),
+    "reading.usage": (
+        "`usage` counts every token that the model reads; prompt_tokens and total_tokens are one number.",
+        "CONTRACT.md sections 13 and 16",
+    ),
     "routes.admin": ("Nothing that changes or watches the server is on the public listener.", "CONTRACT.md section 1"),
     "routes.health": (
         "GET /healthz says that the process lives, GET /health that it is ready.",

@@ -106,6 +106,18 @@ PROBES: tuple[Probe, ...] = (
         asks=(Ask(path="/embeddings", body={"model": "{model}", "input": "tide"}),),
     ),
     Probe(
+        capability=Capability.SCORES,
+        asks=(Ask(path="/score", body={"model": "{model}", "text_1": "tide", "text_2": "sea"}),),
+    ),
+    Probe(
+        capability=Capability.RERANK,
+        asks=(Ask(path="/rerank", body={"model": "{model}", "query": "tide", "documents": ["sea"]}),),
+    ),
+    Probe(
+        capability=Capability.LABELS,
+        asks=(Ask(path="/classify", body={"model": "{model}", "input": "tide", "labels": ["in", "out"]}),),
+    ),
+    Probe(
         capability=Capability.TOKENIZE,
         asks=(
             Ask(name="there", path="/tokenize", body={"model": "{model}", "prompt": "tide"}),
