@@ -66,6 +66,8 @@ bench: setup
 	$(BIN)/python bench/server_throughput.py
 	$(BIN)/python bench/decode_throughput.py
 	$(BIN)/python bench/prefill_chunks.py
+	$(BIN)/python bench/long_prompt_beside_streams.py
+	$(BIN)/python bench/prefix_layouts.py
 	$(BIN)/python bench/speculative.py
 	$(BIN)/python bench/sampler.py
 	$(BIN)/python bench/ledger.py
