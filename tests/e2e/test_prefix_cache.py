@@ -158,5 +158,5 @@ def test_a_flush_frees_what_no_request_holds_and_says_how_much(server: ServerThr
     num_cached = engine_state(server.admin_port)["gauges"]["blocks_cached"]
     assert num_cached >= 10
     assert request(server.admin_port, "POST", "/admin/v1/cache/flush", {}).json()["freed_blocks"] == num_cached
-    assert engine_state(server.admin_port)["gauges"]["blocks_cached"] == 0
+    wait_until(lambda: engine_state(server.admin_port)["gauges"]["blocks_cached"] == 0, "the next step tells")
     assert cached(ask(server, prompt)) == 0
