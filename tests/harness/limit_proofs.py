@@ -258,9 +258,7 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "core/test_kv_manager.py": {
         "what_is_cached_makes_room_from_its_end_and_the_oldest_first": ("core/kv/manager.py EVICTED_AT_ONCE",),
-        "where_ids_should_be_consecutive_what_is_cached_gives_way_and_is_moved_if_it_is_long": (
-            "core/kv/manager.py RELOCATED_TOKENS",
-        ),
+        "what_is_cached_gives_way_to_consecutive_ids_and_moves_if_it_is_long": ("core/kv/manager.py RELOCATED_TOKENS",),
     },
     "core/test_step.py": {
         "a_prompt_longer_than_a_step_enters_in_slices": ("cli/settings.py STEP_TOKENS_CPU",),
