@@ -247,6 +247,15 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
             "backends/llama_cpp/memory_plan.py CACHE_SHARE",
         ),
     },
+    "backends_llama/test_pooling_plan.py": {
+        "the_shape_follows_from_the_file_and_the_options": (
+            "backends/llama_cpp/pooling_plan.py DEFAULT_INPUT_TOKENS",
+            "backends/llama_cpp/pooling_plan.py MAX_PASS_TOKENS",
+        ),
+        "state_that_is_a_running_summary_is_read_one_prompt_at_a_time": (
+            "backends/llama_cpp/pooling_plan.py MAX_BATCH_INPUTS",
+        ),
+    },
     "core/test_step.py": {
         "a_prompt_longer_than_a_step_enters_in_slices": ("cli/settings.py STEP_TOKENS_CPU",),
         "prompt_logprobs_come_once_for_each_token_the_first_without_one": (

@@ -13,6 +13,7 @@ from tidegate.errors import ContextLengthExceeded, InvalidValue, LimitFact, Unsu
 from tidegate.inference.pooling import PoolingInfo, PoolingTask
 from tidegate.inference.request import InferenceRequest
 from tidegate.inference.sampling import SamplingParams, StopRules
+from tidegate.serving.cache_scope import cache_scope
 from tidegate.serving.call import Call
 from tidegate.serving.choice import ChoicePlan
 from tidegate.serving.chunk_head import ReplyIdentity
@@ -113,6 +114,7 @@ class ReadingPreparation(Generic[Request]):
         """Returns the call. Where the model also writes, it leaves half of the engine's rows to others."""
         preparation, info = self.preparation, self.preparation.info
         context = preparation.context(self._call, prefix, self._wishes, self.request)
+        scope = cache_scope(context.principal.key_id, None)
         plan = ChoicePlan(preparation.model.tokenizer.vocabulary)
         prompts = []
         for i, reading in enumerate(readings):
@@ -124,6 +126,7 @@ class ReadingPreparation(Generic[Request]):
                 stop=_NOTHING_GENERATED,
                 num_prompt_logprobs=None if is_pooled else 0,
                 priority=context.priority,
+                cache_salt=scope,
                 pooling=reading.task,
             )
             reader = VectorChoice if is_pooled else partial(LikelihoodChoice, reading.num_scored)
