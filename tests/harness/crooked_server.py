@@ -70,7 +70,7 @@ class CrookedServer:
         self.port: int = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/v1"
         self._open: list[socket.socket] = []
-        self._threads = [threading.Thread(target=self._accept, name="crooked server")]
+        self._threads = [threading.Thread(target=self._accept, name="crooked server", daemon=True)]
 
     def __enter__(self) -> "CrookedServer":
         self._threads[0].start()
@@ -95,7 +95,7 @@ class CrookedServer:
                 return
             self.num_connections += 1
             self._open.append(sock)
-            thread = threading.Thread(target=self._serve, args=(sock,), name="crooked connection")
+            thread = threading.Thread(target=self._serve, args=(sock,), name="crooked connection", daemon=True)
             self._threads.append(thread)
             thread.start()
 

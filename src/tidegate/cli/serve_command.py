@@ -13,7 +13,7 @@ from tidegate.cli.pooled_server import PooledServer
 from tidegate.cli.prefix_cache_text import prefix_cache_text
 from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ignore_signals, on_signals
 from tidegate.cli.public_edge import check_edge
-from tidegate.cli.ready_text import grammar_text, ready_text, starting_text
+from tidegate.cli.ready_text import grammar_text, memory_text, ready_text, starting_text
 from tidegate.cli.running_server import RunningServer, wait_first
 from tidegate.cli.settings import Settings
 from tidegate.cli.sockets import Sockets
@@ -61,9 +61,12 @@ async def _serve(settings: Settings, loaded: LoadedModel, sockets: Sockets, cons
             console.print(f"tidegate: {fault}", style="red", markup=False)
             return EXIT_FAILED
         needs_key = gather_access_facts(settings).num_keys > 0
-        text = ready_text(settings, loaded, server.public_url, server.admin.url, needs_key=needs_key)
         lacking = prefix_cache_text(settings, model)
-        console.print(f"tidegate: {lacking}\n{text}" if lacking else text, markup=False)
+        for line in (f"tidegate: {lacking}" if lacking else None, memory_text(model)):
+            if line is not None:
+                console.print(line, markup=False)
+        text = ready_text(settings, loaded, server.public_url, server.admin.url, needs_key=needs_key, model=model)
+        console.print(text, markup=False)
         await wait_first(order.wait_given(), server.wait_stopped())
         console.print(f"tidegate: finishing running requests, at most {order.timeout_s:g} s")
         was_asked = order.is_given
