@@ -5,6 +5,7 @@
 # make lint    ruff, mypy, import-linter
 # make bench   the benchmarks of docs/performance.md; about fifteen minutes, on a machine that does nothing else
 # make soak    trouble for half an hour, and the accounts afterwards (arguments: make soak ARGS="--minutes 2")
+# make conservation   a million steps of the scheduler, each held to its laws (arguments: make conservation ARGS="--steps 10000")
 # make openai-suite   openai-python's own API tests against a server of ours (docs/suites.md)
 # make client-suites   suites and scenarios of seven client libraries (docs/clients.md); ONLY=llm for one
 # make peers ONLY=llamacpp   judge another server of the API (docs/peers.md); ARGS for `tidegate conform`
@@ -19,7 +20,7 @@ TESTS ?=
 JOBS ?= 2
 ONLY ?=
 
-.PHONY: setup serve test lint format lock clean bench soak openai-suite client-suites client-locks peers peer-locks
+.PHONY: setup serve test lint format lock clean bench soak conservation openai-suite client-suites client-locks peers peer-locks
 
 setup: $(VENV)/.ready
 
@@ -71,6 +72,9 @@ bench: setup
 
 soak: setup
 	@$(BIN)/python bench/soak.py $(ARGS)
+
+conservation: setup
+	@$(BIN)/python bench/conservation.py $(ARGS)
 
 openai-suite: setup
 	@$(BIN)/python scripts/openai_suite.py $(ARGS)

@@ -25,6 +25,7 @@ from tidegate.backends.llama_cpp.backend import LlamaCppBackend
 from tidegate.backends.llama_cpp.devices import usable_processors
 from tidegate.backends.llama_cpp.options import LlamaCppOptions
 from tidegate.core.backend import StepLogits
+from tidegate.core.budget import StepLimits
 from tidegate.core.chooser import ChooseRow, Chosen
 from tidegate.core.grammar_rows import GrammarRows, GrammarShape
 from tidegate.core.sampler.chain import SamplerChain
@@ -95,7 +96,9 @@ class Arena:
         self.sampler = TimedSampler(caps.vocab_size, caps.eos_token_ids, GrammarRows(self.compiler, shape))
         self.sampler.chosen = []
         self.choices: tuple[list[float], list[float]] = ([], [])
-        self.core = EngineCore(self.backend, self.sampler, grammars=ManualDesk(self.compiler))
+        self.core = EngineCore(
+            self.backend, self.sampler, StepLimits(has_prefix_cache=False), grammars=ManualDesk(self.compiler)
+        )
         self.schemas = load_schemas(self.compiler)
         self._batch = batch
         self._temperature = temperature

@@ -23,6 +23,7 @@ from tidegate.backends.llama_cpp.library import load_library
 from tidegate.backends.llama_cpp.memory_plan import plan_memory
 from tidegate.backends.llama_cpp.model import LlamaModel, open_context
 from tidegate.backends.llama_cpp.options import LlamaCppOptions
+from tidegate.core.budget import StepLimits
 from tidegate.core.sampler.chain import SamplerChain
 from tidegate.core.step import EngineCore
 from tidegate.engine.messages import AbortRequest, AddRequest
@@ -93,7 +94,9 @@ class OurEngine:
     def __init__(self, options: LlamaCppOptions) -> None:
         self.backend = LlamaCppBackend(options)
         caps = self.backend.caps
-        self.core = EngineCore(self.backend, SamplerChain(caps.vocab_size, caps.eos_token_ids))
+        self.core = EngineCore(
+            self.backend, SamplerChain(caps.vocab_size, caps.eos_token_ids), StepLimits(has_prefix_cache=False)
+        )
         self.num_running = 0
 
     def start(self, prompts: Prompts) -> None:

@@ -1,9 +1,11 @@
 """Many runs of one build, compared: a comparison of two of them must report no regression.
 
-python bench/diff_runs.py [--runs 21] [--engine scripted] [--only PATTERN ...] [--folder DIR]
+python bench/diff_runs.py [--runs 21] [--engine scripted|llama] [--only PATTERN ...] [--skip PATTERN ...] [--folder DIR]
 
 Records the suite's cases again and again from one server, then compares each recording with the next, without asking
-again what differs, and prints what was found: regressions by case, allowed variations by aspect.
+again what differs, and prints what was found: regressions by case, allowed variations by aspect. `--engine llama` is
+the bundled model, as `tidegate serve` without a flag serves it, and is asked
+the cases of `BOUNDED` unless told otherwise.
 """
 
 import argparse
@@ -25,12 +27,39 @@ from tidegate.conformance.diff.side import Side
 from tidegate.conformance.recording.files import read_recording
 from tidegate.conformance.recording.replay import replay
 
+BOUNDED = (
+    "admin.*",
+    "auth.*",
+    "bodies.*",
+    "chat.*",
+    "choices.*",
+    "completions.*",
+    "embeddings.*",
+    "errors.*",
+    "headers.*",
+    "idempotency.replay*",
+    "limits.*",
+    "logprobs.*",
+    "models.*",
+    "reasoning.*",
+    "routes.*",
+    "seeds.*",
+    "stop.*",
+    "stream.*",
+    "structured.schema_*",
+    "tokens.*",
+    "tools.named*",
+    "tools.required*",
+    "unicode.*",
+    "usage.*",
+)
+"""Cases that let a model say little: a recording takes about a minute on two cores."""
+
 PROGRAM = "from tidegate.cli.main import main; main()"
 
 
-def record(server: ServerProcess, folder: Path, only: list[str]) -> None:
+def record(server: ServerProcess, folder: Path, flags: list[str]) -> None:
     """Makes one recording; a run with failing cases is one too."""
-    flags = [part for pattern in only for part in ("--only", pattern)]
     command = [sys.executable, "-c", PROGRAM, "conform", "--base-url", f"http://127.0.0.1:{server.port}/v1", *flags]
     command += ["--admin-url", f"http://127.0.0.1:{server.admin_port}", "--seed", "0", "--record", str(folder)]
     start = time.monotonic()
@@ -50,8 +79,12 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=21)
     parser.add_argument("--engine", default="scripted")
     parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--skip", action="append", default=[])
     parser.add_argument("--folder", type=Path, default=None, help="where the recordings are kept; default: nowhere")
     args = parser.parse_args()
+    only = args.only or (BOUNDED if args.engine == "llama" else ())
+    flags = [part for pattern in only for part in ("--only", pattern)]
+    flags += [part for pattern in args.skip for part in ("--skip", pattern)]
     with tempfile.TemporaryDirectory() as temporary:
         base = args.folder or Path(temporary)
         folders = [base / f"run-{number:02}" for number in range(1, args.runs + 1)]
@@ -59,7 +92,7 @@ def main() -> None:
         if missing:
             with ServerProcess(args.engine) as server:
                 for folder in missing:
-                    record(server, folder, args.only)
+                    record(server, folder, flags)
         found: Counter[Meaning] = Counter()
         for old, new in pairwise(folders):
             comparison = compare(old, new)

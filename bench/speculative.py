@@ -59,7 +59,7 @@ def prompts_of(load: str, tokenizer: GgufTokenizer, batch: int) -> list[list[int
 def make_core(backend: LlamaCppBackend, prompts: list[list[int]], num_tokens: int, num_drafts: int) -> EngineCore:
     """Returns an engine that has all prompts to answer, greedily."""
     caps = backend.caps
-    limits = StepLimits(max_draft_tokens=num_drafts)
+    limits = StepLimits(max_draft_tokens=num_drafts, has_prefix_cache=False)
     core = EngineCore(backend, SamplerChain(caps.vocab_size, caps.eos_token_ids), limits)
     for i, prompt in enumerate(prompts):
         stop = StopRules(max_tokens=num_tokens, ignore_eos=True)

@@ -157,10 +157,14 @@ def give_way(roots: Sequence[int], nice: int) -> None:
 
 
 def bench(scenario: Scenario, our_port: int, their_port: int, arguments: argparse.Namespace, out: Path) -> None:
-    """Runs one scenario; a failure is told and does not end the others."""
+    """Runs one scenario; a failure is told and does not end the others.
+
+    Each has a seed of its own: prompts of one must not lie in the caches that another has filled.
+    """
     command = [sys.executable, "-c", "from tidegate.cli.main import main; main()", "bench"]
     command += ["--base-url", f"http://127.0.0.1:{our_port}/v1", "--against", f"http://127.0.0.1:{their_port}/v1"]
-    command += [*scenario.flags, "--runs", str(arguments.runs), "--seed", str(arguments.seed)]
+    command += [*scenario.flags, "--runs", str(arguments.runs)]
+    command += ["--seed", str(arguments.seed + SCENARIOS.index(scenario))]
     command += ["--report", str(out / f"{scenario.name}.json"), "--report", str(out / f"{scenario.name}.html")]
     done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
     if done.returncode != 0:

@@ -85,6 +85,10 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({}, {"block_tokens": 0}, "block_tokens is 0"),
     ({}, {"max_step_tokens": 31}, r"max_step_tokens \(31\) must be at least max_sequences \(32\)"),
     ({}, {"n_gpu_layers": -1}, "n_gpu_layers is -1"),
+    ({}, {"tensor_split": (0.5, -0.5)}, "tensor_split must hold shares from 0 up"),
+    ({}, {"tensor_split": (0.0, 0.0)}, "tensor_split must hold"),
+    ({}, {"tensor_split": (float("nan"), 1.0)}, "tensor_split must hold"),
+    ({}, {"tensor_split": (float("inf"),)}, "tensor_split must hold"),
     ({}, {"kv_type_v": "q8_0", "flash_attn": "off"}, "kv_type_v q8_0 needs flash attention"),
     (
         {},

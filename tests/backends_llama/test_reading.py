@@ -114,6 +114,7 @@ REFUSED = [
     ("mean", {"pooling": "rank"}, "no classification head"),
     ("mean", {"max_model_len": 97}, "max_model_len is 97, but mean.gguf reads at most 96"),
     ("mean", {"max_sequences": 0}, "max_sequences is 0"),
+    ("mean", {"tensor_split": (1.0,) * 99}, "tensor_split names 99 GPUs, but this llama.cpp uses at most"),
 ]
 
 

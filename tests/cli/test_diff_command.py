@@ -92,6 +92,22 @@ def test_a_recording_stands_in_for_its_server(servers: RightServers, tmp_path: P
 
 
 @pytest.mark.process
+def test_only_the_cases_of_a_recording_are_asked(servers: RightServers, tmp_path: Path) -> None:
+    address = servers.of("scripted").target.base_url
+    folder, report = str(tmp_path / "before"), tmp_path / "diff.json"
+    CliRunner().invoke(conform, ["--base-url", address, "--only", "models.*", "--record", folder])
+    outcome = _run(folder, address, "--only", "models.*", "--only", "chat.object", "--report", str(report))
+    assert outcome.exit_code == 0, outcome.output
+    assert "does not hold 1 of" in outcome.output
+    assert "not compared, the old side does not hold them: chat.object" in outcome.output
+    document = json.loads(report.read_text())
+    assert (document["not_in_old"], document["not_in_new"]) == (["chat.object"], [])
+    nothing = _run(folder, address, "--only", "chat.object")
+    assert nothing.exit_code == 2
+    assert "none of the 1 chosen cases is held by both sides" in nothing.output
+
+
+@pytest.mark.process
 def test_answers_to_other_questions_are_not_compared(servers: RightServers, tmp_path: Path) -> None:
     address = servers.of("scripted").target.base_url
     folders = [str(tmp_path / seed) for seed in ("1", "22222")]

@@ -5,12 +5,15 @@ import shlex
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from tidegate.cli.check_machine import check_engine_options
 from tidegate.cli.model_loading import LoadedModel, load_model
-from tidegate.cli.ready_text import ready_text, starting_text
+from tidegate.cli.ready_text import memory_text, ready_text, starting_text
 from tidegate.cli.settings import EngineSettings, Settings
+from tidegate.inference.model_info import ModelInfo
+from tidegate.inference.pooling import PoolingInfo, PoolingMode
 
 NAMES = ["plain", "it's", "a'b''c", 'say "hi"', "$(touch x) `id` \\ !", "名前 \U0001f30a", "line\nbreak"]
 
@@ -52,6 +55,26 @@ def test_the_scripted_engine_gets_a_script_to_play() -> None:
     settings, loaded = loaded_as("scripted", "scripted")
     _, body = pasted(ready_text(settings, loaded, "http://h:1", "http://h:2"))
     assert b"".join(bytes.fromhex(piece) for piece in body["x_script"]["pieces"]).decode() == "Hello, sea"
+
+
+READERS = [((), "/v1/embeddings"), (("no", "yes"), "/v1/classify")]
+
+
+@pytest.mark.parametrize(("labels", "path"), READERS, ids=range(len(READERS)))
+def test_a_model_that_only_reads_is_asked_for_a_vector_or_a_class(labels: tuple[str, ...], path: str) -> None:
+    settings, loaded = loaded_as("simulated", "reader")
+    pooling = PoolingInfo(PoolingMode.RANK if labels else PoolingMode.MEAN, 4, 8, labels)
+    model = ModelInfo(258, 8, (257,), 1, 1, 16, "ab", "by hand", generates=False, pooling=pooling)
+    words, body = pasted(ready_text(settings, loaded, "http://h:1", "http://h:2", model=model))
+    assert words[2] == f"http://h:1{path}"
+    assert body == {"model": "reader", "input": "The sea is salty."}
+
+
+def test_the_budget_of_memory_is_told_where_there_is_one() -> None:
+    model = ModelInfo(258, 8, (257,), 1, 1, 16, "ab", "by hand", memory="weights 1 MiB\ntotal 2 MiB")
+    assert memory_text(model) == "tidegate: memory of the engine\n  weights 1 MiB\n  total 2 MiB"
+    assert memory_text(msgspec.structs.replace(model, memory=None)) is None
+    assert memory_text(None) is None
 
 
 def test_both_addresses_are_told() -> None:

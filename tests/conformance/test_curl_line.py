@@ -101,6 +101,9 @@ MANNERS = {
     "goes away when half of the body is sent": Manner(leaving=Leaving.HALF_REQUEST),
     "goes away after 1 event; resets the connection": Manner(leaving=Leaving.AFTER_EVENTS, with_reset=True),
     "goes away after 2 s": Manner(leaving=Leaving.AFTER_PAUSE, leave_after_s=2),
+    "goes away when the others are answered, after 3 s at the latest": Manner(
+        leaving=Leaving.AFTER_OTHERS, leave_after_s=3
+    ),
     "reads nothing for 3 s after 2 events": Manner(pause_after_events=2, pause_s=3),
     "reads at most 9 bytes at once; waits 1 s between two reads; has a receive buffer of 4 bytes": Manner(
         read_bytes=9, read_pause_s=1, receive_buffer_bytes=4
@@ -125,10 +128,11 @@ def make_id(exchange: Exchange) -> str:
 
 
 def test_asks_tell_copies_delays_and_repetition() -> None:
-    ask = Ask(copies=3, delay_s=0.5, until=Until(make_id, within_s=9))
+    ask = Ask(copies=3, delay_s=0.5, last_wave=2, until=Until(make_id, within_s=9))
     assert describe_ask(ask) == [
         "is sent 3 times at once",
         "is sent 0.5 s after the others of its wave",
+        "goes on beside what is asked next",
         "is sent again until the answer is right, for at most 9 s",
     ]
 

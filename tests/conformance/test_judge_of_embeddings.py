@@ -1,53 +1,27 @@
-"""Each case of these areas holds on a right server, and catches its mutants."""
-
-from collections.abc import Iterator
+"""Each case about embeddings and scores holds on a right server, and catches its mutants."""
 
 import pytest
 
-from harness.judged_case import (
-    RightServers,
-    assert_caught,
-    assert_each_has_a_mutant,
-    assert_holds,
-    cases_of,
-    mutant_rows,
-    right_rows,
-)
-from harness.mutant import Base, Mutant
+from harness.judged_case import RightServers, cases_of, judged, run_case
 from mutants import embeddings, scores
 from tidegate.conformance.case import Case
+from tidegate.conformance.verdict import Outcome
 
-AREAS = ("embeddings", "scores")
-MUTANTS = {**embeddings.MUTANTS, **scores.MUTANTS}
-BASES: dict[str, Base] = {
-    **dict.fromkeys(embeddings.MUTANTS, "embeddings"),
-    **dict.fromkeys(scores.MUTANTS, "simulated"),
-}
-"""Cases whose right server is not the scripted one."""
-
-pytestmark = pytest.mark.process
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[RightServers]:
-    with RightServers() as running:
-        yield running
+(
+    servers,
+    test_the_case_holds_on_a_right_server,
+    test_the_case_catches_its_mutant,
+    test_each_case_has_a_mutant,
+) = judged(
+    ("embeddings", "scores"),
+    embeddings.MUTANTS,
+    scores.MUTANTS,
+    bases={**dict.fromkeys(embeddings.MUTANTS, "embeddings"), **dict.fromkeys(scores.MUTANTS, "simulated")},
+)
 
 
-@pytest.mark.parametrize(("case", "base"), right_rows(AREAS, BASES))
-def test_the_case_holds_on_a_right_server(servers: RightServers, case: Case, base: Base) -> None:
-    assert_holds(case, base, servers)
-
-
+@pytest.mark.process
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in cases_of("embeddings")])
 def test_the_case_holds_on_our_own_server(servers: RightServers, case: Case) -> None:
-    assert_holds(case, "simulated", servers)
-
-
-@pytest.mark.parametrize(("case", "mutant"), mutant_rows(AREAS, MUTANTS))
-def test_the_case_catches_its_mutant(servers: RightServers, case: Case, mutant: Mutant) -> None:
-    assert_caught(case, mutant, servers)
-
-
-def test_each_case_has_a_mutant() -> None:
-    assert_each_has_a_mutant(AREAS, MUTANTS)
+    result = run_case(case, servers.fit_for(case, "simulated"))
+    assert result.verdict.outcome is Outcome.PASS, result.verdict

@@ -1,50 +1,19 @@
-"""Each case of these areas holds on a right server, and catches its mutants."""
+"""Each case about what others see of a request holds on a right server, and catches its mutants."""
 
-from collections.abc import Iterator
+from harness.judged_case import judged
+from harness.mutant import Base
+from mutants import admin, contract, isolation
 
-import pytest
-
-from harness.hurried_case import MUTANT_PATIENCE_S, hurried
-from harness.judged_case import (
-    RightServers,
-    assert_caught,
-    assert_each_has_a_mutant,
-    assert_holds,
-    mutant_rows,
-    right_rows,
-)
-from harness.mutant import Base, Mutant
-from mutants import admin, contract, drain, isolation
-from tidegate.conformance.case import Case
-
-AREAS = ("isolation", "admin", "contract", "drain")
-MUTANTS = {**isolation.MUTANTS, **admin.MUTANTS, **contract.MUTANTS, **drain.MUTANTS}
 BASES: dict[str, Base] = {
     "admin.credential_of_engine": "keyed",
     "admin.credential_of_requests": "keyed",
     "contract.token_counts": "simulated",
 }
-"""Cases whose right server is not the scripted one."""
-HURRY = 0.4
-
-pytestmark = pytest.mark.process
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[RightServers]:
-    with RightServers() as running:
-        yield running
-
-
-@pytest.mark.parametrize(("case", "base"), right_rows(AREAS, BASES))
-def test_the_case_holds_on_a_right_server(servers: RightServers, case: Case, base: Base) -> None:
-    assert_holds(hurried(case, HURRY), base, servers)
-
-
-@pytest.mark.parametrize(("case", "mutant"), mutant_rows(AREAS, MUTANTS))
-def test_the_case_catches_its_mutant(servers: RightServers, case: Case, mutant: Mutant) -> None:
-    assert_caught(hurried(case, HURRY, patience_s=MUTANT_PATIENCE_S), mutant, servers)
-
-
-def test_each_case_has_a_mutant() -> None:
-    assert_each_has_a_mutant(AREAS, MUTANTS)
+(
+    servers,
+    test_the_case_holds_on_a_right_server,
+    test_the_case_catches_its_mutant,
+    test_each_case_has_a_mutant,
+) = judged(
+    ("isolation", "admin", "contract"), isolation.MUTANTS, admin.MUTANTS, contract.MUTANTS, bases=BASES, hurry=0.4
+)

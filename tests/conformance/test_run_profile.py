@@ -7,11 +7,13 @@ import pytest
 from harness.exchanges import answered
 from tidegate.conformance.ask import Ask
 from tidegate.conformance.case import Case, Profile, Severity
+from tidegate.conformance.catalog import CASES as CATALOGUE
 from tidegate.conformance.probing.probed import Probed
 from tidegate.conformance.running.conclusion import ExitStatus, conclude
 from tidegate.conformance.running.run_plan import plan_run
 from tidegate.conformance.running.run_profile import BUILT_IN, BY_SERVER, ProfileError, find_case, read_profile
 from tidegate.conformance.running.run_report import Result, RunReport
+from tidegate.conformance.running.shipped_profiles import SHIPPED, read_shipped
 from tidegate.conformance.verdict import Fault, Outcome, Verdict
 from tidegate.conformance.wire.target import Target, TargetError, read_base_url
 
@@ -53,6 +55,15 @@ def test_built_in_profiles_choose_by_who_promised() -> None:
     assert len(BUILT_IN["openai"].choose(CASES, has_contract=True)) == 3
     assert len(BUILT_IN["tidegate"].choose(CASES, has_contract=False)) == 4
     assert len(BY_SERVER.choose(CASES, has_contract=False)) == 3
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_profile_asks_something_of_every_area_within_bounds(name: str) -> None:
+    chosen = read_profile(name, read_shipped(name), CATALOGUE).choose(CATALOGUE, has_contract=True)
+    assert {one.area for one in chosen} == {one.area for one in CATALOGUE}
+    plan, whole = plan_run(chosen), plan_run(CATALOGUE)
+    assert plan.num_cases < whole.num_cases * 0.65
+    assert plan.num_output_tokens < whole.num_output_tokens * 0.25
 
 
 def test_severities_can_be_set() -> None:

@@ -12,14 +12,14 @@ import pytest
 
 from harness.exchanges import http
 from harness.hostile_server import HostileServer, Plays, says
-from tidegate.conformance.ask import Ask, Derived, Manner, Until
+from tidegate.conformance.ask import Ask, Derived, Leaving, Manner, Until
 from tidegate.conformance.case import Case, Severity, Turn, expect, expect_over
 from tidegate.conformance.checks.status import has_status
 from tidegate.conformance.probing.probed import Probed
 from tidegate.conformance.running.run_report import RunReport
 from tidegate.conformance.running.runner import RunBounds, Runner
 from tidegate.conformance.verdict import CannotTell, Fault, Outcome
-from tidegate.conformance.wire.exchange import Exchange
+from tidegate.conformance.wire.exchange import Ending, Exchange
 from tidegate.conformance.wire.json_text import at
 from tidegate.conformance.wire.target import Target
 
@@ -93,6 +93,59 @@ def test_waves_come_one_after_the_other_and_later_ones_know_of_earlier_ones() ->
     assert evidence["late"][0].sent_at_s > evidence["early"][0].sent_at_s >= 0
 
 
+def silent_at_kept() -> Plays:
+    """Never answers below `/kept`, until its client goes away; counts elsewhere."""
+    count = counting()
+
+    def play(client: socket.socket, head: bytes) -> None:
+        if b"/kept " in head:
+            client.recv(1)
+        else:
+            count(client, head)
+
+    return play
+
+
+def test_a_lasting_ask_leaves_when_the_others_of_its_waves_are_answered() -> None:
+    kept = Manner(leaving=Leaving.AFTER_OTHERS, leave_after_s=20)
+    asks = (
+        Ask(name="kept", path="/kept", manner=kept, last_wave=1),
+        Ask(name="first"),
+        Ask(name="second", wave=1),
+        Ask(name="brief", path="/kept", wave=1, manner=kept, copies=2),
+        Ask(name="third", wave=2),
+    )
+    expects = (expect(has_status, "third", allowed=(200,)),)
+    with HostileServer(silent_at_kept()) as server:
+        (evidence,) = run(server, case("lasting", *asks, expects=expects)).results[0].runs
+    assert evidence.keys() == {ask.name for ask in asks}
+    assert [number_of(evidence[name][0]) for name in ("first", "second", "third")] == [1, 2, 3]
+    third = evidence["third"][0]
+    for left in (*evidence["kept"], *evidence["brief"]):
+        assert left.ending is Ending.LEFT
+        assert left.sent_at_s + left.duration_s <= third.sent_at_s
+    assert evidence["kept"][0].sent_at_s < evidence["second"][0].sent_at_s
+
+
+def test_a_lasting_ask_leaves_at_its_own_time_at_the_latest() -> None:
+    kept = Ask(name="kept", path="/kept", manner=Manner(leaving=Leaving.AFTER_OTHERS, leave_after_s=0.02), last_wave=9)
+    slow = Ask(name="slow", until=Until(is_at_least, within_s=20, every_s=0.02, args={"number": 5}))
+    with HostileServer(silent_at_kept()) as server:
+        (evidence,) = run(server, case("lasting", kept, slow, expects=())).results[0].runs
+    assert evidence["kept"][0].ending is Ending.LEFT
+    assert evidence["kept"][0].duration_s < evidence["slow"][0].sent_at_s
+
+
+def test_a_scripted_engine_is_asked_in_the_manner_of_its_script() -> None:
+    ask = Ask(path="/kept", manner=Manner(timeout_s=20), script_manner=Manner(timeout_s=0.02), script={})
+    with HostileServer(silent_at_kept()) as server:
+        target = Target(base_url=server.url, timeout_s=20.0)
+        report = asyncio.run(
+            Runner(target, bounds=QUICK).run([case("scripted", ask)], replace(PROBED, is_scripted=True))
+        )
+    assert report.results[0].runs[0]["it"][0].ending is Ending.TIMED_OUT
+
+
 def test_an_ask_is_repeated_until_it_holds() -> None:
     asks = (Ask(until=Until(is_at_least, within_s=20, every_s=0, args={"number": 4})),)
     with HostileServer(counting()) as server:
@@ -104,6 +157,14 @@ def test_an_ask_that_never_holds_is_not_repeated_forever() -> None:
     asks = (Ask(until=Until(is_at_least, within_s=0.05, every_s=0.01, args={"number": 10**9})),)
     with HostileServer(counting()) as server:
         assert outcomes(run(server, case("until", *asks))) == {"until": Outcome.PASS}
+
+
+def test_a_server_that_answers_slowly_is_asked_once_more_when_the_time_is_over() -> None:
+    count, never = counting(), threading.Event()
+    asks = (Ask(until=Until(is_at_least, within_s=0.01, every_s=0, args={"number": 3})),)
+    with HostileServer(lambda client, head: (never.wait(0.1), count(client, head))[1]) as server:
+        result = run(server, case("until", *asks)).results[0]
+    assert number_of(result.runs[0]["it"][0]) == 3
 
 
 def holds_from(number: int) -> Callable[[Exchange], Iterator[Fault]]:

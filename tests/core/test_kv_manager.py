@@ -176,7 +176,7 @@ def test_without_a_cache_nothing_outlives_its_sequence() -> None:
     assert (_counts(kv), kv.take_moves()) == ((8, 0, 0), [KvDrop(0)])
 
 
-def test_where_ids_should_be_consecutive_what_is_cached_gives_way_and_is_moved_if_it_is_long() -> None:
+def test_what_is_cached_gives_way_to_consecutive_ids_and_moves_if_it_is_long() -> None:
     for length, moves in ((128, [KvShare(1, 3, 128), KvDrop(1)]), (124, [KvDrop(1)])):
         kv = _manager(num_blocks=200, is_ordered=True)
         for key in (0, 1, 2):

@@ -65,10 +65,18 @@ def test_an_owner_whose_blocks_another_one_has_too_is_not_kept() -> None:
     assert tree.insert(1, packed("a")) == []
     assert tree.insert(1, packed("b")) == [0], "the cached one is told"
     tree.remove(0)
+    tree.enter(3, b"")
+    assert not tree.unlock(3), "nothing is held for nothing"
     tree.enter(2, b"")
     tree.insert(2, packed("a"))
     assert not tree.unlock(2)
     assert tree.owners == {1}
+
+
+def test_who_reads_past_the_end_of_a_cached_owner_in_one_go_makes_it_redundant() -> None:
+    tree = tree_of("ab", "ax")
+    tree.enter(2, b"")
+    assert tree.insert(2, packed("abcd")) == [0]
 
 
 def test_a_broken_tree_is_noticed() -> None:

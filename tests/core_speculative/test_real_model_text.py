@@ -85,6 +85,7 @@ def run(
     driver.add(*wishes)
     driver.run()
     driver.assert_at_rest()
+    driver.flush()  # the next core begins with an empty cache
     records = [(key, r.token_ids, r.logprobs, r.finish) for key, r in sorted(driver.records.items())]
     return records, driver.core.statistics().num_accepted_tokens
 

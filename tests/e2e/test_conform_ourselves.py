@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +11,13 @@ import pytest
 
 from harness.keys import add_key
 from harness.server_process import PROGRAM, ServerProcess
+from tidegate.conformance.catalog import CASES
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(900)]
 
-SMOKE = (
-    "chat.*",
-    "completions.*",
-    "stream.*",
-    "stop.*",
-    "logprobs.*",
-    "usage.*",
-    "tools.required*",
-    "tools.named*",
-    "structured.schema_*",
-    "tokens.*",
-    "idempotency.replay*",
-)
-"""Of each area what the model itself has a part in."""
+
+NOT_OF_THIS_MODEL = {"auth", "embeddings", "reasoning"}
+"""Areas of which a server without keys and a model without vectors and thoughts pass nothing."""
 
 
 def _judge(server: ServerProcess, report: Path, *flags: str) -> Any:
@@ -60,8 +51,9 @@ def test_a_server_with_keys_passes_what_concerns_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.model
-def test_the_real_model_passes_a_bounded_part(tmp_path: Path) -> None:
-    flags = [part for pattern in SMOKE for part in ("--only", pattern)]
+def test_the_real_model_passes_the_smoke_profile(tmp_path: Path) -> None:
     with ServerProcess("llama") as server:
-        outcomes = _outcomes(_judge(server, tmp_path / "report.json", *flags))
-    assert list(outcomes.values()).count("pass") > 150
+        outcomes = _outcomes(_judge(server, tmp_path / "report.json", "--profile", "smoke", "--jobs", "2", "--drain"))
+    areas = Counter(case_id.partition(".")[0] for case_id, outcome in outcomes.items() if outcome == "pass")
+    assert sum(areas.values()) > 250
+    assert {case.area for case in CASES} - areas.keys() <= NOT_OF_THIS_MODEL

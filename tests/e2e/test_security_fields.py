@@ -182,10 +182,3 @@ def test_a_spelled_control_token_reaches_the_engine_as_text(  # SEC-28
 def test_it_is_text_to_the_tokenizing_route_too(computing: ServerThread) -> None:  # SEC-28
     for fields in ({"text": SPELLED}, {"text": None, "messages": [{"role": "user", "content": SPELLED}]}):
         assert bytes(ask(computing, TOKENIZE, **fields).json()["tokens"]).decode() == SPELLED
-
-
-def test_nobody_learns_from_a_cache_what_others_asked(computing: ServerThread) -> None:  # SEC-21
-    """Nothing of a prompt is reused across requests yet, with or without a salt."""
-    for salt in (None, "a", "b", "a", None):
-        usage = ask(computing, COMPLETION, prompt="the same words " * 50, cache_salt=salt).json()["usage"]
-        assert usage["prompt_tokens_details"]["cached_tokens"] == 0

@@ -46,11 +46,13 @@ ANSWERS: dict[str, bytes] = {
     "not streamed": _whole("200 OK", b'{"choices": [{"message": {"content": "Hello"}}]}'),
     "busy": _whole("503 Service Unavailable", b'{"error": {"message": "too much"}}'),
     "error event": _chunked([*RIGHT[:2], _event({"error": {"message": "died"}})]) + END,
+    "endless head": b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 60_000,
+    "a long refusal": _whole("503 Busy", b'{"error": {"message": "' + b"m" * 70_000 + b'"}}'),
     "nothing": b"",
     "silent": b"",
     "empty": _chunked(_stream(usage=USAGE, texts=())) + END,
 }
-CLOSES = {"until it closes", "closes quietly", "cut", "cut without a length", "nothing", "garbage"}
+CLOSES = {"endless head", "until it closes", "closes quietly", "cut", "cut without a length", "nothing", "garbage"}
 
 
 class CrookedServer:
@@ -68,7 +70,7 @@ class CrookedServer:
         self.port: int = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/v1"
         self._open: list[socket.socket] = []
-        self._threads = [threading.Thread(target=self._accept, name="crooked server")]
+        self._threads = [threading.Thread(target=self._accept, name="crooked server", daemon=True)]
 
     def __enter__(self) -> "CrookedServer":
         self._threads[0].start()
@@ -93,7 +95,7 @@ class CrookedServer:
                 return
             self.num_connections += 1
             self._open.append(sock)
-            thread = threading.Thread(target=self._serve, args=(sock,), name="crooked connection")
+            thread = threading.Thread(target=self._serve, args=(sock,), name="crooked connection", daemon=True)
             self._threads.append(thread)
             thread.start()
 

@@ -1,12 +1,13 @@
 """Cases whose waits are shortened: a scripted engine needs no patience, and a test should not take any.
 
-Only times shrink, all by one factor: pauses, delays, how long a client stays, how much later an answer may come.
+Only times shrink, all by one factor: pauses, delays, how long a client stays, how much later an answer may come. What
+a script plays takes its time, unless that is shortened too.
 """
 
 from dataclasses import replace
 from typing import Any
 
-from tidegate.conformance.ask import Ask, Manner
+from tidegate.conformance.ask import Ask, Leaving, Manner
 from tidegate.conformance.case import Case, Expect
 
 MUTANT_PATIENCE_S = 0.4
@@ -15,8 +16,14 @@ MUTANT_TIMEOUT_S = 4.0
 """For one of its answers."""
 
 
-def hurried(case: Case, factor: float, *, patience_s: float | None = None) -> Case:
-    """Returns the case with its times multiplied by `factor`; with `patience_s` nothing is polled for longer."""
+def hurried(case: Case, factor: float, *, patience_s: float | None = None, with_scripts: bool = False) -> Case:
+    """Returns the case with its times multiplied by `factor`; with `patience_s` nothing is polled for longer;
+    `with_scripts`: those within scripts too. Without hurry, a factor of 1, the case itself.
+    """
+    if factor == 1:
+        return case
+    if with_scripts:
+        case = replace(case, asks=tuple(replace(ask, script=_hurried_script(ask.script, factor)) for ask in case.asks))
     asks = tuple(_hurried_ask(ask, factor, patience_s) for ask in case.asks)
     return replace(case, asks=asks, expects=tuple(_hurried_expect(one, factor) for one in case.expects))
 
@@ -29,7 +36,13 @@ def _hurried_ask(ask: Ask, factor: float, patience_s: float | None) -> Ask:
     manner = _hurried_manner(ask.manner, factor)
     if patience_s is not None:
         manner = replace(manner, timeout_s=min(manner.timeout_s or MUTANT_TIMEOUT_S, MUTANT_TIMEOUT_S))
-    return replace(ask, manner=manner, delay_s=ask.delay_s * factor, until=until)
+    return replace(ask, manner=manner, script_manner=None, delay_s=ask.delay_s * factor, until=until)
+
+
+def _hurried_script(script: Any, factor: float) -> Any:
+    if not isinstance(script, dict) or "delays_s" not in script:
+        return script
+    return script | {"delays_s": [delay_s * factor for delay_s in script["delays_s"]]}
 
 
 def _hurried_manner(manner: Manner, factor: float) -> Manner:
@@ -38,6 +51,8 @@ def _hurried_manner(manner: Manner, factor: float) -> Manner:
         for name in ("leave_after_s", "pause_s", "send_pause_s", "read_pause_s", "timeout_s")
         if getattr(manner, name) is not None
     }
+    if manner.leaving is Leaving.AFTER_OTHERS:  # it is told when to leave
+        times["leave_after_s"] = manner.leave_after_s
     return replace(manner, **times)
 
 

@@ -5,12 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.broken_server import BrokenServer
 from harness.embeddings_server import MODEL as EMBEDDER
 from harness.embeddings_server import EmbeddingsServer
+from harness.hurried_case import MUTANT_PATIENCE_S, hurried
 from harness.keys import add_key
 from harness.mutant import Base, Mutant
 from harness.server_process import ServerProcess
@@ -126,14 +128,53 @@ def cases_of(*areas: str) -> list[Case]:
     return [case for case in CASES if case.area in areas]
 
 
-def right_rows(areas: Sequence[str], bases: Mapping[str, Base]) -> list[object]:
-    """Returns a parameter for each case: the case and the right server it is run on (`bases`: those that are not
-    scripted).
+def judged(
+    areas: Sequence[str],
+    *mutants: Mutants,
+    bases: Mapping[str, Base] | None = None,
+    hurry: float = 1.0,
+    hurries_scripts: bool = False,
+) -> Any:
+    """Returns what a test module of these areas consists of: the fixture `servers`, and three tests. `bases`: right
+    servers, by id of the case, that are not the scripted one. `hurry`: factor of all times, see `hurried_case.py`;
+    `hurries_scripts`: of those within scripts too.
     """
+    by_case = {case_id: rows for part in mutants for case_id, rows in part.items()}
+
+    @pytest.fixture(scope="module")
+    def servers() -> Iterator[RightServers]:
+        with RightServers() as running:
+            yield running
+
+    @pytest.mark.process
+    @pytest.mark.parametrize(("case", "base"), _right_rows(areas, bases or {}))
+    def test_the_case_holds_on_a_right_server(servers: RightServers, case: Case, base: Base) -> None:
+        _assert_holds(hurried(case, hurry, with_scripts=hurries_scripts), base, servers)
+
+    @pytest.mark.process
+    @pytest.mark.parametrize(("case", "mutant"), _mutant_rows(areas, by_case))
+    def test_the_case_catches_its_mutant(servers: RightServers, case: Case, mutant: Mutant) -> None:
+        patience_s = MUTANT_PATIENCE_S if hurry < 1 else None
+        short = hurried(case, hurry, patience_s=patience_s, with_scripts=hurries_scripts)
+        _assert_caught(short, mutant, servers)
+
+    def test_each_case_has_a_mutant() -> None:
+        _assert_each_has_a_mutant(areas, by_case)
+
+    return (
+        servers,
+        test_the_case_holds_on_a_right_server,
+        test_the_case_catches_its_mutant,
+        test_each_case_has_a_mutant,
+    )
+
+
+def _right_rows(areas: Sequence[str], bases: Mapping[str, Base]) -> list[object]:
+    """Returns a parameter for each case: the case and the right server it is run on."""
     return [pytest.param(case, bases.get(case.id, "scripted"), id=case.id) for case in cases_of(*areas)]
 
 
-def mutant_rows(areas: Sequence[str], mutants: Mutants) -> list[object]:
+def _mutant_rows(areas: Sequence[str], mutants: Mutants) -> list[object]:
     """Returns a parameter for each mutant of each case."""
     return [
         pytest.param(case, mutant, id=f"{case.id}: {mutant.says}")
@@ -142,20 +183,20 @@ def mutant_rows(areas: Sequence[str], mutants: Mutants) -> list[object]:
     ]
 
 
-def assert_holds(case: Case, base: Base, servers: RightServers) -> None:
+def _assert_holds(case: Case, base: Base, servers: RightServers) -> None:
     """The case passes on a right server."""
     result = run_case(case, servers.fit_for(case, base))
     assert result.verdict.outcome is Outcome.PASS, result.verdict
 
 
-def assert_caught(case: Case, mutant: Mutant, servers: RightServers) -> None:
+def _assert_caught(case: Case, mutant: Mutant, servers: RightServers) -> None:
     """The case fails on the mutant, by its own checks and not because nothing came."""
     with mutated(servers.fit_for(case, mutant.base), mutant) as broken:
         result = run_case(case, broken)
     assert result.verdict.outcome is Outcome.FAIL, (mutant.says, result.verdict)
 
 
-def assert_each_has_a_mutant(areas: Sequence[str], mutants: Mutants) -> None:
+def _assert_each_has_a_mutant(areas: Sequence[str], mutants: Mutants) -> None:
     """No case is without a mutant, and no mutant without a case."""
     ids = {case.id for case in cases_of(*areas)}
     assert ids - mutants.keys() == set(), "cases without a mutant"

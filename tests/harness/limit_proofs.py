@@ -4,6 +4,7 @@ A bound that holds no state, or that callers do not reach, stands in REASONS ins
 """
 
 from harness.judge_limit_proofs import JUDGE_PROOFS, JUDGE_REASONS
+from harness.load_limit_proofs import LOAD_PROOFS
 from harness.report_limit_proofs import REPORT_PROOFS
 
 PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -246,6 +247,19 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
             "backends/llama_cpp/memory_plan.py CACHE_SHARE",
         ),
     },
+    "backends_llama/test_pooling_plan.py": {
+        "the_shape_follows_from_the_file_and_the_options": (
+            "backends/llama_cpp/pooling_plan.py DEFAULT_INPUT_TOKENS",
+            "backends/llama_cpp/pooling_plan.py MAX_PASS_TOKENS",
+        ),
+        "state_that_is_a_running_summary_is_read_one_prompt_at_a_time": (
+            "backends/llama_cpp/pooling_plan.py MAX_BATCH_INPUTS",
+        ),
+    },
+    "core/test_kv_manager.py": {
+        "what_is_cached_makes_room_from_its_end_and_the_oldest_first": ("core/kv/manager.py EVICTED_AT_ONCE",),
+        "what_is_cached_gives_way_to_consecutive_ids_and_moves_if_it_is_long": ("core/kv/manager.py RELOCATED_TOKENS",),
+    },
     "core/test_step.py": {
         "a_prompt_longer_than_a_step_enters_in_slices": ("cli/settings.py STEP_TOKENS_CPU",),
         "prompt_logprobs_come_once_for_each_token_the_first_without_one": (
@@ -368,6 +382,7 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     "e2e/test_access_log.py": {
         "a_long_header_is_cut": ("observability/access_log.py MAX_CLIENT_TEXT",),
     },
+    **LOAD_PROOFS,
     **REPORT_PROOFS,
 }
 """By file and test: the bounds that it pushes."""

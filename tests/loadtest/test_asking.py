@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from harness.crooked_server import CrookedServer
+from tidegate.loadtest import preflight
 from tidegate.loadtest.ask import Asker
 from tidegate.loadtest.http_client import HttpClient
 from tidegate.loadtest.preflight import CannotMeasureError, find_model, probe
@@ -221,3 +222,26 @@ def test_a_server_without_models_or_with_keys_is_told() -> None:
         with pytest.raises(CannotMeasureError, match=r"answers 401: no key \(give the server's key with --api-key"):
             find(target_of(guarded))
         assert find(target_of(guarded, api_key="k")) == "right"
+
+
+def test_a_head_without_an_end_is_no_http(server: CrookedServer) -> None:
+    ((sample, _),) = ask(target_of(server, "endless head"))
+    assert sample.ending == "garbage"
+    assert "head of more than" in sample.detail
+
+
+def test_of_a_refusal_and_a_list_only_the_beginning_is_read(
+    server: CrookedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ((sample, _),) = ask(target_of(server, "a long refusal"))
+    assert sample.ending == "http_503"
+    assert sample.detail.startswith('{"error": {"message": "mmm')
+    monkeypatch.setattr(preflight, "MAX_LIST_BYTES", 0)
+    with pytest.raises(CannotMeasureError, match="names no model"):
+        find(target_of(server))
+
+
+def test_who_answers_the_first_request_too_late_is_left(server: CrookedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "PREFLIGHT_TIMEOUT_S", 0.1)
+    with pytest.raises(CannotMeasureError, match="longer than --timeout: after"):
+        count_words(target_of(server, "silent"))

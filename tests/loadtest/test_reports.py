@@ -231,3 +231,12 @@ def test_reports_are_written_by_their_names(tmp_path: Path) -> None:
         write_report(REPORTS[0], tmp_path / "no" / "a.md")
     with pytest.raises(ReportError, match="cannot be made"):
         write_plots(REPORTS[0], tmp_path / "a.md")
+
+
+def test_a_run_that_was_ended_early_is_shown_and_not_compared() -> None:
+    cut = taken(9.0, 2, is_whole=False)
+    report = report_of([taken(1.0, 0), taken(1.0, 1), cut], requirements=[read_requirement("ttft_p50<=1")])
+    assert len(report.servers[0].runs) == 3
+    assert report.servers[0].spreads["ttft_p50"].high == 1.0
+    assert report.requirements[0].is_met
+    assert report_of([cut]).servers[0].spreads["ttft_p50"].median == 9.0

@@ -7,7 +7,7 @@ import pytest
 
 from harness.load_samples import done, failed, run_of
 from tidegate.loadtest.distribution import curve, describe, spread_of
-from tidegate.loadtest.run_summary import TIMELINE_POINTS
+from tidegate.loadtest.run_summary import MAX_DETAILS, TIMELINE_POINTS
 from tidegate.loadtest.sample import Sample
 from tidegate.loadtest.slo import Slo
 
@@ -144,3 +144,10 @@ def test_an_open_loop_tells_how_late_requests_left() -> None:
     run = run_of(late, failed(0.0, "not_sent"), is_open_loop=True)
     assert run.late_s is not None
     assert (run.late_s.count, run.late_s.max) == (1, 0.25)
+
+
+def test_of_each_kind_of_error_one_is_told_and_of_many_kinds_some() -> None:
+    run = run_of(*(failed(0.0, f"http_{400 + n % 30}", f"{n}") for n in range(60)))
+    assert run.total.num_errors == 60
+    assert len(run.total.errors) == 30
+    assert run.details == {f"http_{400 + n}": f"{n}" for n in range(MAX_DETAILS)}

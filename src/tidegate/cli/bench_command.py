@@ -59,6 +59,32 @@ def _read_object(text: str) -> dict[str, Any]:
     return value
 
 
+HEADINGS = {
+    "Servers": ("base_url", "api_key", "model", "against", "against_api_key", "against_model", "api"),
+    "Load": ("clients", "rate", "arrival", "max_in_flight", "requests", "runs", "warmup", "duration"),
+    "Bounds": ("timeout", "max_time", "max_tokens"),
+    "Workload": (
+        "workload", "input_tokens", "output_tokens", "prefix_tokens", "num_prefixes", "turns", "long_input_tokens",
+        "long_every", "schema_file", "ignore_eos", "temperature", "extra_body", "seed",
+    ),
+    "What is good enough": ("slo_ttft", "slo_itl", "slo_tpot", "slo_e2e", "requirements", "allow_errors"),
+    "Reports": ("reports", "plots"),
+}  # fmt: skip
+
+
+class _BenchCommand(click.Command):
+    """Shows its flags under headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        parameters = {parameter.name: parameter for parameter in self.params}
+        for heading, names in HEADINGS.items():
+            records = [parameters[name].get_help_record(ctx) for name in names]
+            if heading == "Reports" and (help_option := self.get_help_option(ctx)) is not None:
+                records.append(help_option.get_help_record(ctx))
+            with formatter.section(heading):
+                formatter.write_dl([record for record in records if record is not None], col_max=28)
+
+
 _LENGTH = _Read("tokens", read_length)
 _URL = _Read("url", read_base_url)
 _KEY = _Read("key", lambda text: check_key(text) or "")
@@ -68,7 +94,7 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command()
+@click.command(cls=_BenchCommand)
 @click.option(
     "--base-url", required=True, type=_URL, metavar="URL", help="address of the API: http://127.0.0.1:8000/v1"
 )

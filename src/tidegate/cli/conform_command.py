@@ -39,6 +39,7 @@ from tidegate.conformance.running.run_profile import (
 )
 from tidegate.conformance.running.run_report import Result, RunReport
 from tidegate.conformance.running.runner import RunBounds, Runner
+from tidegate.conformance.running.shipped_profiles import SHIPPED, read_shipped
 from tidegate.conformance.wire.target import REQUEST_TIMEOUT_S, Target, TargetError, read_base_url
 
 INTERRUPTED = "it was interrupted"
@@ -55,8 +56,9 @@ class CannotRun(Exception):
 @click.option(
     "--profile",
     "profile_name",
-    metavar="openai|tidegate|FILE",
-    help="whose promises are checked; default: tidegate where the server shows its contract, else openai",
+    metavar="openai|tidegate|smoke|FILE",
+    help="whose promises are checked; default: tidegate where the server shows its contract, else openai. smoke: a "
+    "bounded part of them, for CI",
 )
 @click.option("--only", multiple=True, metavar="PATTERN", help="only cases whose id matches, like 'stream.*'")
 @click.option("--skip", multiple=True, metavar="PATTERN", help="leave out cases whose id matches")
@@ -164,12 +166,14 @@ def _read_profile(orders: _Orders) -> RunProfile:
         return BY_SERVER
     if name in BUILT_IN:
         return BUILT_IN[name]
+    if name in SHIPPED:
+        return read_profile(name, read_shipped(name), CASES)
     try:
         return read_profile(name, Path(name).read_text("utf-8"), CASES)
     except UnicodeDecodeError:
         raise CannotRun(f"--profile {name}: is not UTF-8") from None
     except OSError as error:
-        known = ", ".join(BUILT_IN)
+        known = ", ".join([*BUILT_IN, *SHIPPED])
         raise CannotRun(f"--profile {name}: {error.strerror}; it can be {known}, or a TOML file") from None
 
 

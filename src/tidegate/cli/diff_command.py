@@ -13,7 +13,7 @@ from tidegate.cli.diff_subjects import LiveSubject, RecordedSubject
 from tidegate.conformance.case import Case
 from tidegate.conformance.catalog import CASES
 from tidegate.conformance.diff.comparison import DEFAULT_TOLERANCE, Comparison
-from tidegate.conformance.diff.confirm import Subject, Terms, compare_subjects
+from tidegate.conformance.diff.confirm import NothingToCompareError, Subject, Terms, compare_subjects
 from tidegate.conformance.diff.declared import Change, ChangesError, read_changes
 from tidegate.conformance.diff.report_html import render_html
 from tidegate.conformance.diff.report_json import render_json
@@ -82,10 +82,10 @@ RENDERERS: dict[str, Callable[[Comparison], str]] = {
 def diff(old: str, new: str, **options: Any) -> None:
     """Say what changed for callers between OLD and NEW, each a server's address or a recording's folder.
 
-    Every case of the suite is asked of both, and what they answer is compared: verdicts, statuses, errors, headers,
-    members, the order of a stream's chunks, usage, finish reasons, text, tool calls and log-probabilities. A
-    difference is a regression, a change that --changes declares, an allowed variation, a compatible addition, or an
-    improvement.
+    Both are asked every case of the suite, or those that a recording holds, and their answers are compared: verdicts,
+    statuses, errors, headers, members, the order of a stream's chunks, usage, finish reasons, text, tool calls and
+    log-probabilities. A difference is a regression, a change that --changes declares, an allowed variation, a
+    compatible addition, or an improvement.
 
     \b
     Exit status: 0 no regressions, 1 regressions, 2 could not compare.
@@ -110,7 +110,7 @@ def run_diff(old: str, new: str, options: dict[str, Any]) -> int:
         comparison = asyncio.run(compare_subjects(subjects[0], subjects[1], cases, terms, _tell))
         for path in options["reports"]:
             path.write_text(RENDERERS[path.suffix.lower()](comparison), encoding="utf-8")
-    except (TargetError, NoServerError, RecordingError, ChangesError) as error:
+    except (TargetError, NoServerError, NothingToCompareError, RecordingError, ChangesError) as error:
         print(f"tidegate diff: {error}", file=sys.stderr)
         return 2
     except OSError as error:

@@ -16,6 +16,7 @@ class LiveSubject:
     """A server that is asked. What it can do is found out anew for each asking but the first."""
 
     can_ask = True
+    holds = None
 
     def __init__(self, target: Target, jobs: int) -> None:
         self._target = target
@@ -54,6 +55,11 @@ class RecordedSubject:
     def name(self) -> str:
         """Its folder."""
         return self._name
+
+    @property
+    def holds(self) -> frozenset[str]:
+        """Ids of the cases that were recorded."""
+        return frozenset(self._recording.manifest.cases)
 
     async def has_contract(self) -> bool:
         """Whether the recorded server showed Tidegate's contract."""

@@ -13,6 +13,7 @@ from tidegate.cli.finding import Finding, ok, problem
 from tidegate.cli.gguf_header import GgufHeader
 from tidegate.cli.model_loading import FormatError, LoadedModel, LoadError, load_model
 from tidegate.cli.model_source import Hub
+from tidegate.cli.prefix_cache_text import prefix_cache_text
 from tidegate.cli.ready_text import describe_formats
 from tidegate.cli.settings import Settings
 from tidegate.cli.wiring import engine_options
@@ -77,7 +78,8 @@ async def _start(settings: Settings, loaded: LoadedModel) -> Finding:
     return ok(
         "engine",
         f"{model.build} was ready after {clock() - started_at:.1f} s: sequences of up to {model.max_model_len:,} "
-        f"tokens, {model.max_sequences} at once, a cache of {model.num_blocks * model.block_tokens:,} tokens",
+        f"tokens, {model.max_sequences} at once, a cache of {model.num_blocks * model.block_tokens:,} tokens"
+        + (f"; {said}" if (said := prefix_cache_text(settings, model)) else ""),
     )
 
 

@@ -5,6 +5,7 @@ import json
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.settings import Settings
 from tidegate.cli.speculation_text import sameness_text, speculation_text
+from tidegate.inference.model_info import ModelInfo
 from tidegate.serving.output_formats import OutputFormats
 
 
@@ -39,8 +40,42 @@ def grammar_text(loaded: LoadedModel) -> str:
     return f"tidegate: structured output by {served.identity}" if served.identity else f"tidegate: {served.reason}"
 
 
-def ready_text(settings: Settings, loaded: LoadedModel, url: str, admin_url: str, *, needs_key: bool = False) -> str:
-    """Returns the ready line, the addresses, and a `curl` line that works when pasted; with a key, once KEY is set."""
+def memory_text(model: ModelInfo | None) -> str | None:
+    """Returns the engine's budget of memory; None where it has none."""
+    if model is None or model.memory is None:
+        return None
+    return "\n".join(["tidegate: memory of the engine", *(f"  {line}" for line in model.memory.splitlines())])
+
+
+def ready_text(
+    settings: Settings,
+    loaded: LoadedModel,
+    url: str,
+    admin_url: str,
+    *,
+    needs_key: bool = False,
+    model: ModelInfo | None = None,
+) -> str:
+    """Returns the ready line, the addresses, and a `curl` line that works when pasted; with a key, once KEY is set.
+
+    `model` is what the engine says of itself: one that only reads is asked for an embedding, or for a class.
+    """
+    key = ' -H "Authorization: Bearer $KEY"' if needs_key else ""
+    path, body = _example(settings, loaded, model)
+    text = json.dumps(body).replace("'", "'\\''")
+    return "\n".join(
+        (
+            f"tidegate: ready on {url} (admin on {admin_url}); try",
+            f"  curl -N {url}{path} -H 'Content-Type: application/json'{key} -d '{text}'",
+        )
+    )
+
+
+def _example(settings: Settings, loaded: LoadedModel, model: ModelInfo | None) -> tuple[str, dict[str, object]]:
+    """Returns a route that the model serves, and a body for it."""
+    if model is not None and not model.generates and model.pooling is not None:
+        path = "/v1/classify" if model.pooling.labels else "/v1/embeddings"
+        return path, {"model": loaded.served.name, "input": "The sea is salty."}
     body: dict[str, object] = {
         "model": loaded.served.name,
         "messages": [{"role": "user", "content": "Why is the sea salty?"}],
@@ -52,11 +87,4 @@ def ready_text(settings: Settings, loaded: LoadedModel, url: str, admin_url: str
         body["max_tokens"] = 64
     else:
         body["max_tokens"] = 8
-    text = json.dumps(body).replace("'", "'\\''")
-    key = ' -H "Authorization: Bearer $KEY"' if needs_key else ""
-    return "\n".join(
-        (
-            f"tidegate: ready on {url} (admin on {admin_url}); try",
-            f"  curl -N {url}/v1/chat/completions -H 'Content-Type: application/json'{key} -d '{text}'",
-        )
-    )
+    return "/v1/chat/completions", body

@@ -10,9 +10,10 @@ from tidegate.cli.drain_order import DrainOrder
 from tidegate.cli.model_loading import LoadedModel, LoadError, engine_fault, load_model
 from tidegate.cli.open_ledger import check_ledger
 from tidegate.cli.pooled_server import PooledServer
+from tidegate.cli.prefix_cache_text import prefix_cache_text
 from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ignore_signals, on_signals
 from tidegate.cli.public_edge import check_edge
-from tidegate.cli.ready_text import grammar_text, ready_text, starting_text
+from tidegate.cli.ready_text import grammar_text, memory_text, ready_text, starting_text
 from tidegate.cli.running_server import RunningServer, wait_first
 from tidegate.cli.settings import Settings
 from tidegate.cli.sockets import Sockets
@@ -54,12 +55,17 @@ async def _serve(settings: Settings, loaded: LoadedModel, sockets: Sockets, cons
         await server.start()
         if not await _wait_ready(server, order, console):
             return EXIT_OK if order.is_given else EXIT_FAILED
-        fault = engine_fault(loaded, server.supervisor.engine.statistics().model)
+        model = server.supervisor.engine.statistics().model
+        fault = engine_fault(loaded, model)
         if fault is not None:
             console.print(f"tidegate: {fault}", style="red", markup=False)
             return EXIT_FAILED
         needs_key = gather_access_facts(settings).num_keys > 0
-        text = ready_text(settings, loaded, server.public_url, server.admin.url, needs_key=needs_key)
+        lacking = prefix_cache_text(settings, model)
+        for line in (f"tidegate: {lacking}" if lacking else None, memory_text(model)):
+            if line is not None:
+                console.print(line, markup=False)
+        text = ready_text(settings, loaded, server.public_url, server.admin.url, needs_key=needs_key, model=model)
         console.print(text, markup=False)
         await wait_first(order.wait_given(), server.wait_stopped())
         console.print(f"tidegate: finishing running requests, at most {order.timeout_s:g} s")

@@ -28,6 +28,7 @@ class Leaving(Enum):
     AFTER_HEAD = "when status and headers are read"
     AFTER_EVENTS = "when `events` events are read"
     AFTER_PAUSE = "`leave_after_s` seconds after the request is sent, whatever has come"
+    AFTER_OTHERS = "when the other asks of its waves are answered, or after `leave_after_s` seconds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +70,19 @@ class Manner:
 PLAIN = Manner()
 
 
+POLL_S = 0.25
+
+
 @dataclass(frozen=True, slots=True)
 class Until:
-    """Ask again, every `every_s`, until `check` finds nothing wrong, for at most `within_s` seconds. Only the last
-    exchange is kept. `of`: exchanges of earlier asks that the check gets before the new one.
+    """Ask again, every `every_s`, until `check` finds nothing wrong; once more when `within_s` seconds are over,
+    and then no more. Only the last exchange is kept. `of`: exchanges of earlier asks that the check gets before the new
+    one.
     """
 
     check: Callable[..., Any]
     within_s: float
-    every_s: float = 0.25
+    every_s: float = POLL_S
     of: tuple[str, ...] = ()
     args: Mapping[str, Any] = field(default_factory=dict)
 
@@ -93,7 +98,8 @@ class Ask:
     `is_endless`: only `max_tokens` is to end the answer: extensions that say so are sent where the server obeys them,
     unless it plays a script.
     `delay_s`: waits before it is sent, from the wave's beginning.
-    `outlives_wave`: it goes on beside all later waves, and its answer is there when they are over.
+    `last_wave`: it goes on beside later waves up to this one; None: its own wave ends with its answer.
+    `script_manner`: in place of `manner` where `script` is played: then it is known how long the work lasts.
     `is_refusable`: an honest refusal of this ask makes the case `unsupported`.
     """
 
@@ -110,6 +116,12 @@ class Ask:
     wave: int = 0
     copies: int = 1
     delay_s: float = 0.0
-    outlives_wave: bool = False
+    last_wave: int | None = None
+    script_manner: Manner | None = None
     until: Until | None = None
     is_refusable: bool = False
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether it goes on beside asks of its own wave, or of later ones."""
+        return self.last_wave is not None or self.manner.leaving is Leaving.AFTER_OTHERS

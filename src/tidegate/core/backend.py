@@ -35,6 +35,8 @@ class BackendCaps:
     """Whether a step is faster when the sequence ids in it are consecutive. Sharing then copies."""
     generates: bool = True
     """Whether tokens can be generated at all; where not, `execute` is never called."""
+    memory: str | None = None
+    """The budget of memory, in lines for people; None where nothing is budgeted."""
 
 
 @dataclass(slots=True)

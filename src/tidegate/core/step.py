@@ -76,6 +76,7 @@ class EngineCore:
             build=caps.build,
             grammar_backend=self._grammars.identity if self._grammars is not None else None,
             generates=caps.generates,
+            memory=caps.memory,
             pooling=self._pooling.info if self._pooling is not None else None,
             prefill_chunk_tokens=self._limits.max_prefill_tokens,
             has_prefix_cache=self._scheduler.has_prefix_cache,

@@ -29,3 +29,5 @@ class ModelInfo(msgspec.Struct, frozen=True, array_like=True):
     """Most prompt tokens in a step that also decodes."""
     has_prefix_cache: bool = False
     """Whether computed beginnings of prompts are kept for other requests."""
+    memory: str | None = None
+    """The engine's budget of memory, in lines for people; None where nothing is budgeted."""

@@ -35,8 +35,8 @@ class Asker:
 
         def feed(data: bytes, at: float) -> None:
             reader.feed(data, at)
-            if len(refusal) < MAX_REFUSAL_BYTES and not reader.token_at:
-                refusal.extend(data)
+            if not reader.token_at:
+                refusal.extend(data[: MAX_REFUSAL_BYTES - len(refusal)])
 
         data = request_of(self.target, "POST", self.target.path, body_of(self.target, turn, messages))
         sample.sent_at = sample.ended_at = self.clock.now()

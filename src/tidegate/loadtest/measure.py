@@ -113,6 +113,7 @@ class Measuring:
             samples=samples,
             client_cpu_s=time.process_time() - cpu,
             is_open_loop=is_open,
+            is_whole=not self._stopping.is_set(),
         )
 
     async def _load(self, runner: LoadRunner, sessions: list[Session], run_number: int | None, until: float) -> None:

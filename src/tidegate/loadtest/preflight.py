@@ -43,8 +43,7 @@ async def find_model(target: Target, client: HttpClient) -> Target:
     body = bytearray()
 
     def feed(data: bytes, _at: float) -> None:
-        if len(body) < MAX_LIST_BYTES:
-            body.extend(data)
+        body.extend(data[: MAX_LIST_BYTES - len(body)])
 
     response = await client.exchange(request_of(target, "GET", target.models_path), feed, PREFLIGHT_TIMEOUT_S)
     if response.transfer is not Transfer.WHOLE:

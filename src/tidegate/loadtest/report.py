@@ -50,7 +50,7 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerReport(msgspec.Struct, frozen=True, kw_only=True):
-    """`spreads`: each number over the runs, by its name (`ttft_p50`, `short.itl_p99`)."""
+    """`spreads`: each number over the runs that were not ended early, by its name (`ttft_p50`, `short.itl_p99`)."""
 
     label: str
     base_url: str
@@ -112,8 +112,8 @@ class Findings:
 def build_report(findings: Findings) -> Report:
     """Returns the report."""
     servers = [_server(target, taken, findings) for target, taken in zip(findings.targets, findings.taken, strict=True)]
-    first = servers[0].runs
-    second = servers[1].runs if len(servers) > 1 else None
+    first = compared_runs(servers[0].runs)
+    second = compared_runs(servers[1].runs) if len(servers) > 1 else None
     judged = [judge(requirement, first, second) for requirement in findings.requirements]
     started = datetime.fromtimestamp(findings.started_wall, UTC)
     return Report(
@@ -133,6 +133,11 @@ def build_report(findings: Findings) -> Report:
         warnings=_warnings(servers, findings),
         exit_status=_exit_status(servers, judged, findings),
     )
+
+
+def compared_runs(runs: Sequence[Run]) -> Sequence[Run]:
+    """Returns the runs that were not ended early, as those are not like the others; all, if there is none."""
+    return [run for run in runs if run.is_whole] or runs
 
 
 def _workload(orders: Orders, api: str) -> WorkloadReport:
@@ -158,7 +163,7 @@ def _server(target: Target, taken: Sequence[Taken], findings: Findings) -> Serve
     names = [f"{group}.{metric}" if group else metric for group in ("", *groups) for metric in METRICS]
     spreads: dict[str, Spread] = {}
     for name in names:
-        found = [read_metric(run, name) for run in runs]
+        found = [read_metric(run, name) for run in compared_runs(runs)]
         spread = spread_of([value for value in found if value is not None])
         if spread is not None:
             spreads[name] = spread

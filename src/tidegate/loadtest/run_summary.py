@@ -55,10 +55,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
     `counted_by`: `usage` (the server's own counts), `pieces` (chunks with text, a lower bound) or `both`.
     `client_cpu`: processor seconds of this client for each second of the run. `late_s`: how much later than planned
-    requests left, in an open loop.
+    requests left, in an open loop. `is_whole`: it was not ended early.
     """
 
     number: int
+    is_whole: bool
     begun_s: float
     duration_s: float
     total: Group
@@ -72,7 +73,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """What a run left. Instants are of the samples' clock."""
+    """What a run left. Instants are of the samples' clock. `is_whole`: it was not ended early."""
 
     number: int
     begun_at: float
@@ -80,6 +81,7 @@ class Taken:
     samples: Sequence[Sample]
     client_cpu_s: float = 0.0
     is_open_loop: bool = False
+    is_whole: bool = True
 
 
 def summarise(taken: Taken, origin: float, slo: Slo) -> Run:
@@ -94,6 +96,7 @@ def summarise(taken: Taken, origin: float, slo: Slo) -> Run:
             details.setdefault(sample.ending, sample.detail)
     return Run(
         number=taken.number,
+        is_whole=taken.is_whole,
         begun_s=taken.begun_at - origin,
         duration_s=duration,
         total=_group("all", taken.samples, duration, slo),

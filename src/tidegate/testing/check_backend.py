@@ -184,6 +184,28 @@ def check_sharing(backend: Backend) -> None:
     driver.move(KvDrop(1))
 
 
+def check_exchange(backend: Backend) -> None:
+    """Moves of one step happen in their order: what a sequence held may be kept under another id, and its own id begin
+    with what a third one held. All sequence ids that exist are as good.
+    """
+    num_ids = backend.caps.num_seq_ids or backend.caps.max_sequences
+    if not (backend.caps.can_share and backend.caps.can_truncate) or num_ids < 3:
+        return
+    driver, last = _Driver(backend), num_ids - 1
+    tokens, other = _sample_tokens(backend, 12, salt=80), _sample_tokens(backend, 12, salt=81)
+    expected_tokens = driver.prefill(0, tokens, chunk=12)
+    driver.move(KvDrop(0))
+    expected_other = driver.prefill(0, other, chunk=12)
+    driver.move(KvDrop(0))
+    driver.prefill(0, tokens[:10], chunk=10)
+    driver.prefill(1, other[:10], chunk=10)
+    driver.move(KvShare(0, last, 10), KvDrop(0), KvShare(1, 0, 8), KvTruncate(1, 6))
+    _assert_same(backend, expected_other, driver.prefill(0, other, chunk=12, start=8), "begins with another's")
+    _assert_same(backend, expected_tokens, driver.prefill(last, tokens, chunk=12, start=10), "kept under another id")
+    _assert_same(backend, expected_other, driver.prefill(1, other, chunk=12, start=6), "cut after it gave")
+    driver.move(KvDrop(0), KvDrop(1), KvDrop(last))
+
+
 def check_drafts(backend: Backend) -> None:
     """A decode row with drafts gives, at each place, what its tokens give one by one, whatever widths stand beside it;
     what was wrong can be cut off.
@@ -255,6 +277,7 @@ BACKEND_CHECKS: tuple[Callable[[Backend], None], ...] = (
     check_row_order,
     check_mixed_step,
     check_sharing,
+    check_exchange,
     check_truncation,
     check_drafts,
     check_reuse,

@@ -10,8 +10,9 @@ from tidegate.core.backend import Backend, BackendCaps, StepLogits
 from tidegate.core.budget import StepLimits
 from tidegate.core.chooser import Chooser
 from tidegate.core.grammar_desk import GrammarDesk
-from tidegate.core.plan import StepPlan
+from tidegate.core.plan import KvShare, StepPlan
 from tidegate.core.pooling_backend import PoolingBackend
+from tidegate.core.sequence import Sequence
 from tidegate.core.speculative.draft_filter import DraftFilter
 from tidegate.core.step import EngineCore
 from tidegate.engine.messages import AbortRequest, AddRequest, FlushCache, HoldRequest
@@ -93,10 +94,29 @@ class CoreDriver:
     def hold(self, request_id: str, *, held: bool) -> None:
         self.core.apply(HoldRequest(request_id, held), self.clock.now())
 
-    def flush(self) -> None:
-        """Drops what is only cached, and carries that out."""
+    def drop_cached(self) -> None:
+        """Drops what is only cached; the next step carries it out."""
         self.core.apply(FlushCache(0), self.clock.now())
+
+    def flush(self) -> None:
+        """Drops what is only cached, and runs."""
+        self.drop_cached()
         self.run()
+
+    @property
+    def live_ids(self) -> tuple[str, ...]:
+        """Requests that have not ended."""
+        return tuple(self.core._scheduler.roster.requests)
+
+    @property
+    def active(self) -> tuple[Sequence, ...]:
+        """Sequences with memory."""
+        return tuple(self.core._scheduler.roster.active)
+
+    @property
+    def ids_to_share(self) -> frozenset[int]:
+        """Sequence ids that get what they hold with the next step's moves."""
+        return frozenset(move.dst for move in self.core._scheduler._kv._moves if isinstance(move, KvShare))
 
     def step(self) -> list[TokenDelta]:
         """One step at the present instant."""

@@ -149,6 +149,7 @@ class LlamaCppBackend:
             weights_digest=digest,
             build=self._library.build,
             max_pass_rows=plan.max_step_outputs,
+            memory=plan.describe(),
             num_seq_ids=plan.num_seq_ids,
             has_ordered_ids=plan.layout == "per_sequence",
         )

@@ -94,7 +94,7 @@ def plan_memory(facts: ModelFacts, options: LlamaCppOptions, *, reserved_bytes: 
     n_ctx = _n_ctx(options, layout, length, capacity)
     if length > n_ctx:
         raise StartError(f"max_model_len ({length}) is larger than kv_tokens ({n_ctx}): raise kv_tokens or lower it")
-    _check_fit(facts, options, n_ctx, length, n_ctx * per_token, reserved_bytes)
+    _check_fit(facts, options, length, (n_ctx, n_ctx * per_token), (logits_bytes, reserved_bytes))
     cells = n_ctx // options.max_sequences if layout == "per_sequence" else n_ctx
     if options.repeatable:
         cells = min(cells, padded(length))  # the rest is for fillers
@@ -189,16 +189,19 @@ def _n_ctx(options: LlamaCppOptions, layout: KvLayout, length: int, capacity: in
 
 
 def _check_fit(
-    facts: ModelFacts, options: LlamaCppOptions, n_ctx: int, length: int, kv_bytes: int, reserved_bytes: int
+    facts: ModelFacts, options: LlamaCppOptions, length: int, cache: tuple[int, int], beside: tuple[int, int]
 ) -> None:
-    if facts.available_bytes is None or facts.weights_bytes + kv_bytes + reserved_bytes <= facts.available_bytes:
+    """Raises StartError with the sums. `cache`: its tokens and bytes; `beside`: bytes of logits and for embeddings."""
+    (n_ctx, kv_bytes), (logits_bytes, reserved_bytes) = cache, beside
+    need = facts.weights_bytes + kv_bytes + logits_bytes + reserved_bytes
+    if facts.available_bytes is None or need <= facts.available_bytes:
         return
-    embeddings = f", {mib(reserved_bytes)} for embeddings" if reserved_bytes else ""
+    embeddings = f" + {mib(reserved_bytes)} for embeddings" if reserved_bytes else ""
     raise StartError(
-        f"{facts.name} needs {mib(facts.weights_bytes)} for weights{embeddings} and {mib(kv_bytes)} for a cache of "
-        f"{n_ctx} tokens, but {mib(facts.available_bytes)} are free: lower max_model_len ({length}), "
-        f"max_sequences ({options.max_sequences}) or kv_tokens, "
-        f"{'set embeddings to off, ' if reserved_bytes else ''}or take a smaller model"
+        f"{facts.name} needs {mib(facts.weights_bytes)} for weights + {mib(kv_bytes)} for a cache of {n_ctx} tokens + "
+        f"{mib(logits_bytes)} for logits{embeddings} = {mib(need)}, but {mib(facts.available_bytes)} are free: lower "
+        f"max_model_len ({length}), max_sequences ({options.max_sequences}) or kv_tokens, set kv_type_k and kv_type_v "
+        f"to q8_0, {'set embeddings to off, ' if reserved_bytes else ''}or take a smaller model"
     )
 
 

@@ -30,7 +30,12 @@ class LlamaModel:
         params = api.llama_model_default_params()
         params.n_gpu_layers = -1 if options.n_gpu_layers is None else options.n_gpu_layers
         params.main_gpu = options.main_gpu
-        shares = (ctypes.c_float * api.llama_max_devices())(*options.tensor_split)
+        max_devices = int(api.llama_max_devices())
+        if len(options.tensor_split) > max_devices:
+            raise StartError(
+                f"tensor_split names {len(options.tensor_split)} GPUs, but this llama.cpp uses at most {max_devices}"
+            )
+        shares = (ctypes.c_float * max_devices)(*options.tensor_split)
         if options.tensor_split:
             params.tensor_split = ctypes.cast(shares, ctypes.POINTER(ctypes.c_float))
         library.recent_errors.clear()

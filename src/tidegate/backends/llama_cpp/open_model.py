@@ -21,11 +21,10 @@ logger = logging.getLogger("tidegate.llama_cpp")
 
 @dataclass(frozen=True, slots=True)
 class OpenModel:
-    """`memory` is the budget, for people. Close `pooling` before `backend`: they share weights."""
+    """Close `pooling` before `backend`: they share weights. The budget is `backend.caps.memory`."""
 
     backend: LlamaCppBackend | LlamaReader
     pooling: LlamaPooling | None
-    memory: str
 
 
 def open_model(options: LlamaCppOptions) -> OpenModel:
@@ -64,7 +63,7 @@ def _open_generator(
     reserved_bytes = plan.total_bytes if plan is not None else 0
     backend = LlamaCppBackend(options, model, reserved_bytes=reserved_bytes)
     if plan is None:
-        return OpenModel(backend, None, backend.memory_plan.describe())
+        return OpenModel(backend, None)
     pooling = LlamaPooling(library, model, options, plan, backend.caps.vocab_size)
     pooling.max_threads = lambda: backend.max_threads
     try:
@@ -73,7 +72,7 @@ def _open_generator(
     except BaseException:
         backend.close()
         raise
-    return OpenModel(backend, pooling, backend.memory_plan.describe())
+    return OpenModel(backend, pooling)
 
 
 def _open_reader(
@@ -87,7 +86,13 @@ def _open_reader(
             f"{plan.pass_tokens} tokens, but {mib(facts.available_bytes)} are free: lower max_model_len, or take a "
             "smaller model"
         )
-    reader = LlamaReader(library, model, files, options, plan)
+    room = "unknown" if facts.available_bytes is None else mib(facts.available_bytes)
+    sums = (
+        f"weights         {mib(facts.weights_bytes)}",
+        plan.describe(),
+        f"total           {mib(need)} of {room} free",
+    )
+    reader = LlamaReader(library, model, files, options, plan, "\n".join(sums))
     pooling = LlamaPooling(library, model, options, plan, reader.caps.vocab_size)
     pooling.open()
-    return OpenModel(reader, pooling, f"weights         {mib(facts.weights_bytes)}\n{plan.describe()}")
+    return OpenModel(reader, pooling)

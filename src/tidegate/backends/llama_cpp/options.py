@@ -1,5 +1,6 @@
 """What the operator chooses for the llama.cpp backend. Everything left out is decided by `memory_plan`."""
 
+import math
 from typing import Literal
 
 import msgspec
@@ -74,6 +75,8 @@ def check_options(options: LlamaCppOptions) -> None:
             f"max_step_tokens ({options.max_step_tokens}) must be at least max_sequences ({options.max_sequences}): "
             "a step feeds one token for each running sequence"
         )
+    if options.tensor_split and not (min(options.tensor_split) >= 0.0 < sum(options.tensor_split) < math.inf):
+        raise StartError("tensor_split must hold shares from 0 up, not all of them 0: as in [0.6, 0.4]")
     if options.repeatable:
         _check_repeatable(options)
     if options.flash_attn == "off" and KV_TYPE_BYTES[options.kv_type_v] < 2.0:

@@ -17,8 +17,15 @@ class LlamaReader:
     """Owns the model handle, and says what there is to say about it."""
 
     def __init__(
-        self, library: Library, model: LlamaModel, files: list[Path], options: LlamaCppOptions, plan: PoolingPlan
+        self,
+        library: Library,
+        model: LlamaModel,
+        files: list[Path],
+        options: LlamaCppOptions,
+        plan: PoolingPlan,
+        memory: str,
     ) -> None:
+        """`memory` is the budget, for people."""
         self._api = library.api
         self._model = model
         longest, num_blocks = encoder_blocks(plan, options)
@@ -36,6 +43,7 @@ class LlamaReader:
             weights_digest=digest_weights(files),
             build=library.build,
             generates=False,
+            memory=memory,
         )
 
     @property

@@ -146,7 +146,7 @@ LISTENER: tuple[Case, ...] = (
                 name="stream",
                 body=long_body(max_tokens=900, stream=True),
                 script=LONG_SCRIPT,
-                outlives_wave=True,
+                last_wave=2,
             ),
             _look(
                 "listed",

@@ -1,9 +1,10 @@
 """Clients that go away: the work for them ends, and what it held is there for others."""
 
+from dataclasses import replace
 from typing import Any
 
 from tidegate.conformance.ask import Ask, Leaving, Manner, Until
-from tidegate.conformance.case import Case, Expect, Profile, Severity, Turn, expect
+from tidegate.conformance.case import Case, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import completion_body
 from tidegate.conformance.catalog.load_asks import (
     LONG_QUESTION,
@@ -27,15 +28,19 @@ from tidegate.conformance.checks.whole_answer import is_whole_answer
 from tidegate.conformance.probing.capability import Capability
 
 _WHY = "Requests of clients that gave up keep their slots: the server computes for nobody and others wait."
-_AFTER_A_WHILE = Manner(leaving=Leaving.AFTER_PAUSE, leave_after_s=1.5)
 _LONG = 1200
 """Tokens: enough that a fast machine too has not written them while we look."""
-_REST_S = 45.0
+LONG_REST_S = 45.0
 """What an earlier case has left behind ends some time."""
-_KEPT_S, _MANY_KEPT_S = 9.0, 13.0
-_NUM_LOOKS = 5
-_START_S, _DURING_S, _AFTER_S = 3.0, 3.8, 4.7
-"""From the start of the request that is kept: when those that leave are sent, and when metrics are looked at."""
+LOOK_S, LOOK_AT_MANY_S = 4.5, 8.5
+"""How long the work of clients that have left may still be seen."""
+KEPT_S = 8.5
+"""So much longer, at most, the request beside them is kept: until the looks begin."""
+_SETTLE_S = 0.8
+"""Work that nobody has seen yet may not have begun when its client leaves."""
+_AFTER_A_WHILE = Manner(leaving=Leaving.AFTER_OTHERS, leave_after_s=2.5)
+"""When metrics have shown the work."""
+_RESET_AFTER_A_WHILE = replace(_AFTER_A_WHILE, with_reset=True)
 
 
 def _leaving(leaving: Leaving, **fields: Any) -> Manner:
@@ -60,21 +65,19 @@ def _case(
     needs: tuple[Capability, ...] = (),
     **ask: Any,
 ) -> Case:
-    """A case of clients that leave beside one that stays, and metrics that fall back to the one. `is_seen`: metrics
-    must show the work of the others meanwhile.
+    """A case of clients that leave beside one that stays until metrics have fallen back to it alone. `is_seen`: metrics
+    must show the work of the others before they leave.
     """
     fields = {"path": "/chat/completions", "body": _long(stream=True)} | ask
     path = fields["path"]
-    kept_s = _KEPT_S if copies == 1 else _MANY_KEPT_S
+    look_s = LOOK_S if copies == 1 else LOOK_AT_MANY_S
     kept_body = _long(stream=True) if path == "/chat/completions" else _long_completion(stream=True)
-    staying = Manner(leaving=Leaving.AFTER_PAUSE, leave_after_s=kept_s)
-    beside = Until(is_busier, within_s=2.2, every_s=0.1, of=("before",))
-    afters = tuple(
-        metrics_ask(f"after_{number}", 1, delay_s=_AFTER_S + (kept_s - _AFTER_S - 0.5) * number / (_NUM_LOOKS - 1))
-        for number in range(_NUM_LOOKS)
+    staying = Manner(leaving=Leaving.AFTER_OTHERS, leave_after_s=KEPT_S + look_s)
+    kept = Ask(
+        name="kept", wave=1, path=path, body=kept_body, script=LONG_SCRIPT, is_endless=True, manner=staying, last_wave=3
     )
-    looks = (metrics_ask("during", 1, delay_s=_DURING_S),) if is_seen else ()
-    seen: tuple[Expect, ...] = (expect(was_running, "beside", "during"),) if is_seen else ()
+    is_up = Until(is_busier, within_s=2.2, every_s=0.1, of=("before",))
+    is_down = Until(is_back_to, within_s=look_s, of=("beside",))
     return Case(
         id=f"cancellation.{what}",
         title=title,
@@ -83,32 +86,28 @@ def _case(
         severity=Severity.NUISANCE,
         needs=(Capability.CHAT, Capability.STREAMS, Capability.METRICS, *needs),
         asks=(
-            rest_ask(within_s=_REST_S),
-            Ask(name="kept", wave=1, path=path, body=kept_body, script=LONG_SCRIPT, is_endless=True, manner=staying),
-            metrics_ask("beside", 1, delay_s=0.4, until=beside),
-            Ask(
-                name="gone",
-                wave=1,
-                delay_s=_START_S,
-                script=LONG_SCRIPT,
-                is_endless=True,
-                manner=manner,
-                copies=copies,
-                **fields,
-            ),
-            *looks,
-            *afters,
-            probe_ask("next", 2),
+            rest_ask(within_s=LONG_REST_S),
+            kept,
+            metrics_ask("beside", 1, delay_s=0.25, until=is_up),
+            Ask(name="gone", wave=2, script=LONG_SCRIPT, is_endless=True, manner=manner, copies=copies, **fields),
+            *((_seen_ask("beside", 2),) if is_seen else ()),
+            metrics_ask("after", 3, delay_s=0.0 if is_seen else _SETTLE_S, until=is_down),
+            probe_ask("next", 4),
         ),
         expects=(
             expect(rests, "before"),
-            *seen,
-            expect(ends_with_its_client, "before", "beside", "kept", "gone", *(look.name for look in afters)),
+            *((expect(was_running, "beside", "during"),) if is_seen else ()),
+            expect(ends_with_its_client, "before", "beside", "kept", "gone", "after"),
             expect(is_whole_answer, "next"),
         ),
         turn=Turn.ALONE,
         tries=2,
     )
+
+
+def _seen_ask(before: str, wave: int) -> Ask:
+    """Returns a look at metrics that waits until they show more than `before`."""
+    return metrics_ask("during", wave, delay_s=0.5, until=Until(is_busier, within_s=1.5, every_s=0.1, of=(before,)))
 
 
 _ALIKE = {"temperature": 1, "top_p": 0.01}
@@ -187,7 +186,7 @@ PHASES: tuple[Case, ...] = (
     _case(
         "reset_whole_answer",
         "A client that resets its connection while it waits for a whole answer leaves no work behind",
-        Manner(leaving=Leaving.AFTER_PAUSE, leave_after_s=1.5, with_reset=True),
+        _RESET_AFTER_A_WHILE,
         is_seen=True,
         body=_long(),
     ),
@@ -228,18 +227,20 @@ PHASES: tuple[Case, ...] = (
         "Sixteen clients that leave at once leave no work behind",
         _AFTER_A_WHILE,
         copies=16,
+        is_seen=True,
     ),
     _case(
         "many_resets",
         "Sixteen connections that are reset at once leave no work behind",
-        Manner(leaving=Leaving.AFTER_PAUSE, leave_after_s=1.0, with_reset=True),
+        _RESET_AFTER_A_WHILE,
         copies=16,
+        is_seen=True,
         body=_long(),
     ),
     _case(
         "queued",
         "Requests that still wait for their turn leave the queue with their clients",
-        Manner(leaving=Leaving.AFTER_PAUSE, leave_after_s=1.2),
+        _AFTER_A_WHILE,
         copies=48,
         is_seen=True,
         body=_long(),
@@ -249,13 +250,15 @@ PHASES: tuple[Case, ...] = (
 _BUSY = {"pieces": ["31"], "repeat": 4, "prefill_delay_s": 0.6}
 
 _FOLLOWED = Manner(leaving=Leaving.AFTER_PAUSE, leave_after_s=8.0)
+_FOLLOWED_SCRIPT = replace(_FOLLOWED, leave_after_s=4.0)
+"""Probes of a scripted engine take no time."""
 
 
-def _timed(what: str, title: str, body: dict[str, Any], manner: Manner) -> Case:
+def _timed(what: str, title: str, body: dict[str, Any]) -> Case:
     """A case without metrics: the same probe alone, beside eight requests, and three times after they have left. The
     control, one such answer that is followed beforehand, shows that the work lasts longer than we look.
     """
-    load = Ask(name="gone", wave=2, copies=8, body=body, script=LONG_SCRIPT, is_endless=True, manner=manner)
+    load = Ask(name="gone", wave=2, copies=8, body=body, script=LONG_SCRIPT, is_endless=True, manner=_AFTER_A_WHILE)
     after = tuple(probe_ask(name, wave) for name, wave in (("first", 3), ("second", 4), ("third", 5)))
     return Case(
         id=f"cancellation.{what}",
@@ -265,7 +268,14 @@ def _timed(what: str, title: str, body: dict[str, Any], manner: Manner) -> Case:
         severity=Severity.NUISANCE,
         needs=(Capability.CHAT, Capability.STREAMS),
         asks=(
-            Ask(name="control", body=body | {"stream": True}, script=LONG_SCRIPT, is_endless=True, manner=_FOLLOWED),
+            Ask(
+                name="control",
+                body=body | {"stream": True},
+                script=LONG_SCRIPT,
+                is_endless=True,
+                manner=_FOLLOWED,
+                script_manner=_FOLLOWED_SCRIPT,
+            ),
             probe_ask("alone", 1),
             load,
             probe_ask("beside", 2, delay_s=0.8, script=_BUSY),
@@ -285,13 +295,11 @@ TIMED: tuple[Case, ...] = (
         "time_of_streams",
         "After eight streams are left, a request takes as long as before",
         _long(stream=True),
-        Manner(leaving=Leaving.AFTER_PAUSE, leave_after_s=2.5),
     ),
     _timed(
         "time_of_whole_answers",
         "After eight whole answers are given up, a request takes as long as before",
         _long(),
-        Manner(leaving=Leaving.AFTER_PAUSE, leave_after_s=2.5),
     ),
 )
 
@@ -310,7 +318,7 @@ def _exact(what: str, title: str, body: dict[str, Any], needs: tuple[Capability,
         asks=(
             rest_ask(),
             gone,
-            metrics_ask("during", 1, delay_s=0.8),
+            _seen_ask("before", 1),
             back_ask(2, within_s=4.0, with_memory=True),
         ),
         expects=(expect(was_running, "before", "during"), expect(is_back_to, "before", "after", with_memory=True)),

@@ -11,6 +11,8 @@ from tidegate.conformance.checks.whole_answer import is_whole_answer
 from tidegate.conformance.probing.capability import Capability
 
 _SCRIPT = {"pieces": ["61"], "repeat": 100, "delays_s": [0.05]}
+_LONG = 800
+"""Tokens: enough that a fast engine too has not written them when we look; a drained server that is done is gone."""
 _UNREADY = Until(has_status, within_s=3.0, every_s=0.1, args={"allowed": (503,)})
 
 
@@ -29,8 +31,15 @@ CASES: tuple[Case, ...] = (
         needs=(Capability.CHAT, Capability.STREAMS, Capability.ADMIN, Capability.DRAIN),
         asks=(
             Ask(name="ready", method="GET", path="/readyz", place=Place.ADMIN),
-            Ask(name="stream", wave=1, copies=3, body=long_body(max_tokens=200, stream=True), script=_SCRIPT),
-            Ask(name="whole", wave=1, body=long_body(max_tokens=200), script=_SCRIPT),
+            Ask(
+                name="stream",
+                wave=1,
+                copies=3,
+                body=long_body(max_tokens=_LONG, stream=True),
+                script=_SCRIPT,
+                is_endless=True,
+            ),
+            Ask(name="whole", wave=1, body=long_body(max_tokens=_LONG), script=_SCRIPT, is_endless=True),
             Ask(name="drain", wave=1, path="/admin/v1/drain", place=Place.ADMIN, body={"timeout_s": 60}, delay_s=0.6),
             _later("unready", "/readyz", Place.ADMIN, until=_UNREADY),
             _later("unwell", "/health", Place.ROOT, until=_UNREADY),

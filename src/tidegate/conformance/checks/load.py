@@ -80,9 +80,9 @@ def _num_requests(exchange: Exchange) -> float:
 
 
 def ends_with_its_client(
-    before: Exchange, beside: Exchange, kept: Exchange, gone: Exchange, *afters: Exchange
+    before: Exchange, beside: Exchange, kept: Exchange, gone: Exchange, after: Exchange
 ) -> Iterator[Fault]:
-    """After `gone` has left, at one of the looks not more runs or waits than `beside` a request like it that is `kept`.
+    """After `gone` has left, not more runs or waits than `beside` a request like it that is `kept`.
 
     The one that is kept proves that the work was still due: its answer goes on when the other's work is seen to have
     ended, so no model has ended it by itself, and gauges that are written while something runs are fresh. Raises
@@ -90,22 +90,16 @@ def ends_with_its_client(
     """
     if list(is_busier(before, beside)):
         raise CannotTell(f"{load_of(beside).server}'s metrics did not show a request while it ran")
-    if _end_s(beside) > gone.sent_at_s:
-        raise CannotTell("metrics came too late to tell the one request from the other")
     for name, exchange in (("that was left", gone), ("like it", kept)):
         if exchange.ending is not Ending.LEFT or exchange.status not in (None, 200):
             raise CannotTell(
                 f"the answer {name} ended by itself after {exchange.duration_s:.1f} s, status {exchange.status}"
             )
-    sent = [look for look in afters if _end_s(gone) <= look.sent_at_s <= _end_s(kept)]
-    if not sent:
-        raise CannotTell("the client had not left when metrics were asked for for the last time")
-    looks = [look for look in sent if _end_s(look) <= _end_s(kept)]
-    if not looks:
-        raise CannotTell(f"metrics were answered after {sent[0].duration_s:.1f} s, too late to tell anything")
-    findings = [list(is_back_to(beside, look)) for look in looks]
-    if all(findings):
-        yield from (replace(fault, ask=gone.ask) for fault in findings[-1])
+    if after.sent_at_s > _end_s(kept):
+        raise CannotTell("the request that was kept had left when metrics were asked for")
+    if _end_s(after) > _end_s(kept):
+        raise CannotTell(f"metrics were answered after {after.duration_s:.1f} s, too late to tell anything")
+    yield from (replace(fault, ask=gone.ask) for fault in is_back_to(beside, after))
 
 
 def work_is_still_due(control: Exchange, last: Exchange, *loads: Exchange) -> Iterator[Fault]:

@@ -14,7 +14,7 @@ def has_answer(exchange: Exchange) -> Iterator[Fault]:
     if exchange.ending is Ending.TIMED_OUT:
         raise CannotTell(f"no whole answer came in time ({exchange.detail})")
     if exchange.status is None:
-        yield Fault(f"no response: {exchange.ending.value} {exchange.detail}".rstrip())
+        yield Fault(f"no response: {exchange.ending.value}")
     elif exchange.status != 200:
         yield Fault(f"status {exchange.status}, expected 200: {exchange.body[:200].decode('utf-8', 'replace')}")
     elif answer.error is not None:

@@ -13,6 +13,7 @@ from tidegate.conformance.diff.facts import Facts
 from tidegate.conformance.diff.greedy import judge_texts
 from tidegate.conformance.diff.logprobs import compare_logprobs
 from tidegate.conformance.diff.side import Side
+from tidegate.conformance.probing.probe_decisions import COULD_NOT_TELL
 from tidegate.conformance.verdict import Outcome
 
 LEFT = "LEFT"
@@ -48,7 +49,7 @@ ANSWER_RULES = (
 def compare(old: Side, new: Side, *, tolerance: float) -> list[Difference]:
     """Returns all differences. `tolerance`: of log-probabilities, in nats."""
     found = [*_ends(old, new), *_capabilities(old, new)]
-    lost = {difference.where for difference in found if difference.meaning is Meaning.REGRESSION}
+    lost = {capability.value for capability in old.capabilities - new.capabilities}
     for case_id, case in old.cases.items():
         if case_id not in new.cases:
             continue
@@ -69,11 +70,14 @@ def _ends(old: Side, new: Side) -> Iterator[Difference]:
 
 def _capabilities(old: Side, new: Side) -> Iterator[Difference]:
     for capability in sorted(old.capabilities ^ new.capabilities, key=lambda capability: capability.value):
-        if capability in old.capabilities:
-            meaning, because = Meaning.REGRESSION, new.absent.get(capability, "no longer served")
-            shown = ("served", "not served")
+        is_lost = capability in old.capabilities
+        words = (new if is_lost else old).absent.get(capability, "")
+        if words.startswith(COULD_NOT_TELL):
+            meaning, lack = Meaning.VARIATION, "not known"
         else:
-            meaning, because, shown = Meaning.IMPROVEMENT, "served now", ("not served", "served")
+            meaning, lack = (Meaning.REGRESSION if is_lost else Meaning.IMPROVEMENT), "not served"
+        shown = ("served", lack) if is_lost else (lack, "served")
+        because = words or ("no longer served" if is_lost else "served now")
         yield Difference(Aspect.CAPABILITY, meaning, "", "", capability.value, *shown, because)
 
 
@@ -107,18 +111,17 @@ def _exchanges(
         return Difference(aspect, meaning, case_id, ask, where, was, is_now, because)
 
     has_left = any(facts.ending == LEFT for facts in (*old, *new))
-    for rule in RULES:
-        if rule.aspect is Aspect.ENDING and has_left:
-            continue  # we left when something had come: what came first is chance
+    is_silent = any(all(facts.status is None for facts in side) for side in (old, new))
+    # Where we left, what came first is chance; where no answer came, its ending says so.
+    for rule in (rule for rule in RULES if not (has_left if rule.aspect is Aspect.ENDING else is_silent)):
         if (pair := _disjoint(rule.of, old, new)) is not None:
-            is_timely = rule.aspect is Aspect.ERROR and _are_timely(old, new)
-            meaning = Meaning.VARIATION if is_timely else Meaning.REGRESSION
-            yield differ(rule.aspect, meaning, "", *pair, TIMELY if is_timely else rule.because)
-    if {facts.status for facts in old}.isdisjoint(facts.status for facts in new):
+            meaning, because = _meaning_of(rule, old, new)
+            yield differ(rule.aspect, meaning, "", *pair, because)
+    if is_silent or _disjoint(lambda facts: facts.status, old, new) is not None:
         return
     yield from (differ(*parts) for parts in _headers(old, new))
-    if has_left:
-        return
+    if has_left or _disjoint(lambda facts: facts.ending, old, new) is not None:
+        return  # of an answer that was cut, members and text are missing as chance has it
     if not _are_timely(old, new):
         yield from (differ(*parts) for parts in _shapes(old, new))
     old, new = _same_questions(old, new)
@@ -127,6 +130,14 @@ def _exchanges(
     yield from (differ(*parts) for parts in _answers(old, new))
     for where, was, is_now, meaning, because in compare_logprobs(old, new, tolerance):
         yield differ(Aspect.LOGPROBS, meaning, where, was, is_now, because)
+
+
+def _meaning_of(rule: Rule, old: Sequence[Facts], new: Sequence[Facts]) -> tuple[Meaning, str]:
+    if rule.aspect is Aspect.ERROR and _are_timely(old, new):
+        return Meaning.VARIATION, TIMELY
+    if rule.aspect is Aspect.ENDING and all(facts.ending == WHOLE for facts in new):
+        return Meaning.IMPROVEMENT, "the answer was not whole before"
+    return Meaning.REGRESSION, rule.because
 
 
 def _are_timely(old: Sequence[Facts], new: Sequence[Facts]) -> bool:

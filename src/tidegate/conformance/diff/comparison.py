@@ -16,15 +16,15 @@ DEFAULT_TOLERANCE = 0.25
 
 @dataclass(frozen=True)
 class Comparison:
-    """`only_old`, `only_new`: cases that one side alone has; they are not compared. `unseen`: declared changes that did
-    not come.
+    """`not_in_old`, `not_in_new`: cases that were chosen and that a side, a recording, does not hold; they are not
+    compared. `unseen`: declared changes that did not come.
     """
 
     old: Side
     new: Side
     differences: Sequence[Difference]
-    only_old: Sequence[str] = ()
-    only_new: Sequence[str] = ()
+    not_in_old: Sequence[str] = ()
+    not_in_new: Sequence[str] = ()
     unseen: Sequence[Change] = field(default_factory=list)
 
     @cached_property
@@ -55,8 +55,8 @@ def compare_sides(
         old,
         new,
         declared.differences,
-        sorted(old.cases.keys() - new.cases.keys()),
         sorted(new.cases.keys() - old.cases.keys()),
+        sorted(old.cases.keys() - new.cases.keys()),
         declared.unseen,
     )
 

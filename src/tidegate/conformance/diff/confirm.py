@@ -6,7 +6,7 @@ asked again on both sides, for some rounds; what then was seen on both sides var
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from tidegate.conformance.case import Case, Profile, Turn
@@ -15,6 +15,10 @@ from tidegate.conformance.diff.declared import Change
 from tidegate.conformance.diff.difference import Meaning
 from tidegate.conformance.diff.side import Side
 from tidegate.conformance.running.run_report import RunReport
+
+
+class NothingToCompareError(Exception):
+    """The two sides have no case in common; the message says so."""
 
 
 class Subject(Protocol):
@@ -28,6 +32,11 @@ class Subject(Protocol):
     @property
     def can_ask(self) -> bool:
         """Whether it answers anew each time."""
+        ...
+
+    @property
+    def holds(self) -> frozenset[str] | None:
+        """Ids of the cases that it can answer; None: any."""
         ...
 
     async def has_contract(self) -> bool:
@@ -53,10 +62,16 @@ Told = Callable[[str], None]
 
 async def compare_subjects(old: Subject, new: Subject, cases: Sequence[Case], terms: Terms, tell: Told) -> Comparison:
     """Returns what differs, and still differs when it is asked again. Where neither side shows Tidegate's contract, its
-    cases are left out. Raises NoServerError.
+    cases are left out; nobody is asked a case that a recording does not hold. Raises NoServerError and
+    NothingToCompareError.
     """
     if not (await old.has_contract() or await new.has_contract()):
         cases = [case for case in cases if case.profile is Profile.OPENAI]
+    missing = [_missing(subject, cases) for subject in (old, new)]
+    for subject, ids in zip((old, new), missing, strict=True):
+        if ids:
+            tell(f"{subject.name} does not hold {len(ids)} of {len(cases)} cases: they are not asked")
+    cases = _held(cases, missing)
     reports: list[list[RunReport]] = [[], []]
     for subject, kept in zip((old, new), reports, strict=True):
         tell(f"asking {subject.name}" if subject.can_ask else f"reading {subject.name}")
@@ -64,7 +79,8 @@ async def compare_subjects(old: Subject, new: Subject, cases: Sequence[Case], te
 
     def compare() -> Comparison:
         sides = [Side(subject.name, kept) for subject, kept in zip((old, new), reports, strict=True)]
-        return compare_sides(sides[0], sides[1], terms.changes, tolerance=terms.tolerance)
+        found = compare_sides(sides[0], sides[1], terms.changes, tolerance=terms.tolerance)
+        return replace(found, not_in_old=sorted(missing[0]), not_in_new=sorted(missing[1]))
 
     comparison = await asyncio.to_thread(compare)
     for _ in range(terms.rounds):
@@ -77,6 +93,18 @@ async def compare_subjects(old: Subject, new: Subject, cases: Sequence[Case], te
                 kept.append(await subject.ask(doubtful))
         comparison = await asyncio.to_thread(compare)
     return comparison
+
+
+def _missing(subject: Subject, cases: Sequence[Case]) -> frozenset[str]:
+    """Ids of the cases that a subject does not hold."""
+    return frozenset(case.id for case in cases if subject.holds is not None and case.id not in subject.holds)
+
+
+def _held(cases: Sequence[Case], missing: Sequence[frozenset[str]]) -> list[Case]:
+    held = [case for case in cases if not any(case.id in ids for ids in missing)]
+    if not held:
+        raise NothingToCompareError(f"none of the {len(cases)} chosen cases is held by both sides")
+    return held
 
 
 def _doubtful(comparison: Comparison, cases: Sequence[Case]) -> list[Case]:

@@ -1,95 +1,177 @@
-"""A comparison as one HTML file: differences by meaning, old and new side by side, light and dark."""
+"""A comparison as one HTML file: differences by meaning, old and new side by side, light and dark. No script, nothing
+from elsewhere; whatever a server sent is escaped by construction (`html_markup.py`).
+"""
 
-from collections.abc import Iterator
-from html import escape
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from importlib import resources
 
+from tidegate.conformance.case import Case
 from tidegate.conformance.diff.comparison import Comparison
 from tidegate.conformance.diff.declared import show
-from tidegate.conformance.diff.difference import Difference, Meaning
-from tidegate.conformance.diff.report_lines import ORDER, place_of, sentence_of
-from tidegate.conformance.reports.visible_text import visible
+from tidegate.conformance.diff.difference import Aspect, Difference, Meaning
+from tidegate.conformance.diff.report_lines import ORDER, list_notes, place_of, sentence_of, tell_exit
+from tidegate.conformance.diff.side import Side
+from tidegate.conformance.reports.html_markup import Markup, Part, joined, prose, tag, text
 
 MAX_VALUE = 4000
 """Characters of a value; a text longer than that is cut, and says so."""
 
-_STYLE = """
-:root{color-scheme:light dark;--bg:#fff;--ink:#1c1f24;--soft:#5b6470;--line:#d8dde3;--card:#f6f8fa;--bad:#b42318;
---intended:#7a5af8;--good:#067647;--plain:#475467;--old:#fff1f0;--new:#ecfdf3}
-@media (prefers-color-scheme:dark){:root{--bg:#14171b;--ink:#e6e9ed;--soft:#9aa4b0;--line:#303740;--card:#1b2026;
---bad:#f97066;--intended:#a48afb;--good:#47cd89;--plain:#98a2b3;--old:#2d1b1b;--new:#16261d}}
-*{box-sizing:border-box}body{margin:0 auto;max-width:70rem;padding:2rem 1rem 4rem;background:var(--bg);color:var(--ink);
-font:16px/1.5 system-ui,sans-serif}h1{font-size:1.6rem;margin:0 0 .25rem}p{margin:.25rem 0}.soft{color:var(--soft)}
-.sides{display:grid;grid-template-columns:auto 1fr;gap:.1rem 1rem;margin:1rem 0}.sides code{overflow-wrap:anywhere}
-.counts{display:flex;flex-wrap:wrap;gap:.5rem;padding:0;margin:1rem 0;list-style:none}
-.counts li{border:1px solid var(--line);border-left:.4rem solid var(--c);border-radius:.4rem;padding:.4rem .8rem;
-background:var(--card)}.counts b{font-size:1.3rem}
-details{border:1px solid var(--line);border-radius:.5rem;margin:1rem 0;background:var(--card)}
-summary{cursor:pointer;padding:.6rem 1rem;font-weight:600}summary span{color:var(--c)}
-article{border-top:1px solid var(--line);padding:.8rem 1rem}article h3{font-size:1rem;margin:0}
-.pair{display:grid;grid-template-columns:1fr 1fr;gap:.5rem;margin-top:.5rem}
-@media (max-width:45rem){.pair{grid-template-columns:1fr}}
-pre{margin:0;padding:.5rem;border-radius:.3rem;white-space:pre-wrap;overflow-wrap:anywhere;font:13px/1.4 ui-monospace,
-monospace;max-height:20rem;overflow:auto}.old{background:var(--old)}.new{background:var(--new)}
-.regression{--c:var(--bad)}.intended{--c:var(--intended)}.improvement,.addition{--c:var(--good)}.variation{--c:var(--plain)}
-"""
+_ASSETS = resources.files("tidegate.conformance.reports") / "assets"
+_STYLE = _ASSETS.joinpath("report.css").read_text("utf-8") + _ASSETS.joinpath("diff.css").read_text("utf-8")
 
-_CLASS = {
-    Meaning.REGRESSION: "regression",
-    Meaning.INTENDED: "intended",
-    Meaning.IMPROVEMENT: "improvement",
-    Meaning.ADDITION: "addition",
-    Meaning.VARIATION: "variation",
+_WORDS: dict[Meaning, tuple[str, str]] = {
+    Meaning.REGRESSION: ("fail", "✕"),
+    Meaning.INTENDED: ("intended", "="),
+    Meaning.IMPROVEMENT: ("pass", "↑"),
+    Meaning.ADDITION: ("pass", "+"),
+    Meaning.VARIATION: ("unsupported", "~"),
 }
+"""Class and sign of each meaning."""
 
 
 def render_html(comparison: Comparison) -> str:
-    """Returns the document. Nothing in it is loaded from elsewhere; all text of servers is escaped."""
-    return "".join(_parts(comparison))
-
-
-def _parts(comparison: Comparison) -> Iterator[str]:
+    """Returns the document."""
     title = "Regressions found" if comparison.has_regressions else "No regressions"
-    yield '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-    yield "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>{title} · tidegate diff</title><style>{_STYLE}</style></head><body>"
-    yield f"<h1>{title}</h1><p class=soft>{escape(sentence_of(comparison))}</p>"
-    yield f"<div class=sides><span>old</span><code>{escape(comparison.old.name)}</code>"
-    yield f"<span>new</span><code>{escape(comparison.new.name)}</code></div><ul class=counts>"
-    for meaning in ORDER:
-        yield f"<li class={_CLASS[meaning]}><b>{comparison.counts[meaning]}</b> {escape(meaning.value)}</li>"
-    yield "</ul>"
-    for meaning in ORDER:
-        yield from _section(meaning, comparison.of(meaning))
-    yield from _notes(comparison)
-    yield "</body></html>\n"
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=_policy()),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("title", f"{title} · tidegate diff"),
+        Markup(f"<style>{_STYLE}</style>"),
+    )
+    sections = [_section(meaning, comparison) for meaning in ORDER]
+    notes = [tag("p", note, class_="note") for note in list_notes(comparison)]
+    body = tag(
+        "body",
+        _header(comparison, title),
+        tag("main", _counts(comparison), _by_aspect(comparison), *sections, *notes),
+    )
+    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
 
 
-def _section(meaning: Meaning, found: list[Difference]) -> Iterator[str]:
+def _policy() -> str:
+    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+
+
+def _header(comparison: Comparison, title: str) -> Markup:
+    return tag(
+        "header",
+        tag("p", "tidegate diff", class_="kicker"),
+        tag("h1", title),
+        tag("p", f"{sentence_of(comparison)}. {tell_exit(comparison)}."),
+        tag("dl", _side("Old", comparison.old), _side("New", comparison.new), class_="facts sides"),
+    )
+
+
+def _side(name: str, side: Side) -> Markup:
+    report = side.reports[0]
+    num_runs = len(side.reports)
+    facts = [report.probed.model, f"{num_runs} run{'s' * (num_runs != 1)}"]
+    facts += [f"asked {report.started_at.replace('T', ' ').replace('Z', ' UTC')}"] if report.started_at else []
+    facts += [f"ended early: {side.stopped}"] if side.stopped else []
+    told = ", ".join(fact for fact in facts if fact)
+    return tag("div", tag("dt", name), tag("dd", tag("code", side.name), tag("span", told, class_="note")))
+
+
+def _counts(comparison: Comparison) -> Markup:
+    tiles = []
+    for meaning in ORDER:
+        kind, sign = _WORDS[meaning]
+        number = comparison.counts[meaning]
+        told = tag("a", meaning.value, href=f"#{_anchor(meaning)}") if number else tag("span", meaning.value)
+        tiles.append(
+            tag("li", tag("span", sign, class_="sign", aria_hidden="true"), tag("b", str(number)), told, class_=kind)
+        )
+    return tag("ul", *tiles, class_="counts of-diff")
+
+
+def _anchor(meaning: Meaning) -> str:
+    return meaning.value.replace(" ", "-")
+
+
+def _by_aspect(comparison: Comparison) -> Markup | None:
+    counts = Counter((difference.aspect, difference.meaning) for difference in comparison.differences)
+    if not counts:
+        return None
+    shown = [meaning for meaning in ORDER if comparison.counts[meaning]]
+    rows = []
+    for aspect in Aspect:
+        numbers = [counts[aspect, meaning] for meaning in shown]
+        if any(numbers):
+            cells = [
+                tag("td", str(number) if number else "", class_=f"number {_WORDS[meaning][0] if number else ''}")
+                for meaning, number in zip(shown, numbers, strict=True)
+            ]
+            rows.append(tag("tr", tag("th", aspect.value, scope="row"), *cells))
+    heads = [tag("th", meaning.value, scope="col", class_="number") for meaning in shown]
+    head = tag("thead", tag("tr", tag("th", "what differs", scope="col"), *heads))
+    table = tag("table", head, tag("tbody", *rows), class_="areas")
+    return tag("section", tag("h2", "By what differs"), tag("div", table, class_="scroll"))
+
+
+def _section(meaning: Meaning, comparison: Comparison) -> Markup | None:
+    """Differences of one case stand together under its title."""
+    found = comparison.of(meaning)
     if not found:
-        return
-    is_open = " open" if meaning in (Meaning.REGRESSION, Meaning.INTENDED) else ""
-    heading = f"{escape(meaning.value)} ({len(found)})"
-    yield f"<details class={_CLASS[meaning]}{is_open}><summary><span>■</span> {heading}</summary>"
+        return None
+    cases = {**comparison.new.cases, **comparison.old.cases}
+    by_case: dict[str, list[Difference]] = {}
     for difference in found:
-        yield f"<article><h3>{escape(place_of(difference))}</h3>"
-        yield f"<p class=soft>{escape(visible(difference.because))}</p>"
-        yield f"<div class=pair><pre class=old>{_value(difference.old)}</pre>"
-        yield f"<pre class=new>{_value(difference.new)}</pre></div></article>"
-    yield "</details>"
+        by_case.setdefault(difference.case_id, []).append(difference)
+    kind, sign = _WORDS[meaning]
+    groups = [_group(cases.get(case_id), case_id, group) for case_id, group in by_case.items()]
+    return tag(
+        "details",
+        tag("summary", tag("span", sign, " ", meaning.value, class_=f"badge {kind}"), f" {len(found)}"),
+        *groups,
+        class_=f"meaning {kind}",
+        id=_anchor(meaning),
+        open=meaning in (Meaning.REGRESSION, Meaning.INTENDED),
+    )
 
 
-def _value(value: object) -> str:
-    text = show(value)
-    cut = len(text) - MAX_VALUE
+def _group(case: Case | None, case_id: str, found: Sequence[Difference]) -> Markup:
+    title: Part = prose(case.title) if case else "The server as a whole"
+    about: list[Part] = [tag("p", prose(case.why), class_="note")] if case else []
+    heading = tag("h3", title, " ", tag("code", case_id, class_="id") if case_id else None)
+    return tag("article", heading, *about, *map(_difference, found))
+
+
+def _difference(difference: Difference) -> Markup:
+    old, new = _pair(show(difference.old), show(difference.new))
+    sides = [
+        tag("div", tag("span", name, class_="side"), tag("pre", value, tabindex="0"), class_=name)
+        for name, value in (("old", old), ("new", new))
+    ]
+    return tag(
+        "section",
+        tag("h4", place_of(difference, names_case=False), tag("span", f": {difference.because}", class_="note")),
+        tag("div", *sides, class_="pair"),
+    )
+
+
+def _pair(old: str, new: str) -> tuple[Markup, Markup]:
+    """Returns both values, and between what they begin and end with alike the part that differs marked."""
+    length = min(len(old), len(new))
+    start = next((index for index in range(length) if old[index] != new[index]), length)
+    end = next((index for index in range(length - start) if old[-1 - index] != new[-1 - index]), length - start)
+    return _marked(old, start, len(old) - end), _marked(new, start, len(new) - end)
+
+
+def _marked(value: str, start: int, end: int) -> Markup:
+    parts: list[Part] = []
+    for at, until, is_other in ((0, start, False), (start, end, True), (end, len(value), False)):
+        piece = value[at : min(until, MAX_VALUE)]
+        if piece:
+            parts.append(tag("mark", piece) if is_other and (start or end < len(value)) else text(piece))
+    cut = len(value) - MAX_VALUE
     if cut > 0:
-        text = f"{text[:MAX_VALUE]}\n({cut} more characters)"
-    return escape(visible(text, keeps="\n\t"))
-
-
-def _notes(comparison: Comparison) -> Iterator[str]:
-    for name, case_ids in (("old", comparison.only_old), ("new", comparison.only_new)):
-        if case_ids:
-            yield f"<p class=soft>Not compared, only the {name} side has them: {escape(', '.join(case_ids))}</p>"
-    for change in comparison.unseen:
-        yield f"<p class=soft>Declared and not seen: {escape(change.case)} ({escape(visible(change.reason))})</p>"
+        parts.append(tag("span", f"\n… {cut} more characters", class_="cut"))
+    return joined(parts) if value else tag("span", "(empty)", class_="note")

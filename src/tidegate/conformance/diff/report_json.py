@@ -20,8 +20,8 @@ def render_json(comparison: Comparison) -> str:
             "num_cases": comparison.num_cases,
             "has_regressions": comparison.has_regressions,
             "counts": {meaning.value: count for meaning, count in comparison.counts.items()},
-            "only_old": list(comparison.only_old),
-            "only_new": list(comparison.only_new),
+            "not_in_old": list(comparison.not_in_old),
+            "not_in_new": list(comparison.not_in_new),
             "declared_not_seen": [
                 {"case": change.case, "aspect": change.aspect.value if change.aspect else None, "reason": change.reason}
                 for change in comparison.unseen

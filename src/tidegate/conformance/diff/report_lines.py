@@ -11,6 +11,9 @@ from tidegate.conformance.reports.visible_text import visible
 MAX_SHOWN = 200
 """Characters of a value in a line."""
 
+MAX_NAMED = 20
+"""Cases that are named where they were not compared."""
+
 ORDER = (Meaning.REGRESSION, Meaning.INTENDED, Meaning.IMPROVEMENT, Meaning.ADDITION, Meaning.VARIATION)
 
 
@@ -21,11 +24,11 @@ def shorten(value: object) -> str:
     return text if len(text) <= MAX_SHOWN else f"{text[:half]} ... {text[-half:]}"
 
 
-def place_of(difference: Difference) -> str:
+def place_of(difference: Difference, *, names_case: bool = True) -> str:
     """Returns what differs, in words: `status of it in errors.no_model`."""
     inside = f" of {difference.ask}" if difference.ask else ""
     part = f" {difference.where}" if difference.where else ""
-    case = f" in {difference.case_id}" if difference.case_id else ""
+    case = f" in {difference.case_id}" if difference.case_id and names_case else ""
     return visible(f"{difference.aspect.value}{part}{inside}{case}")
 
 
@@ -35,6 +38,11 @@ def sentence_of(comparison: Comparison) -> str:
     parts = [f"{counts[meaning]} {_plural(meaning, counts[meaning])}" for meaning in ORDER if counts[meaning]]
     what = ", ".join(parts) if parts else "no difference"
     return f"{what} in {comparison.num_cases} cases"
+
+
+def tell_exit(comparison: Comparison) -> str:
+    """Returns the exit status of the command with its meaning."""
+    return "Exit status 1: something regressed" if comparison.has_regressions else "Exit status 0: nothing regressed"
 
 
 def _plural(meaning: Meaning, count: int) -> str:
@@ -70,11 +78,17 @@ def _list(differences: Iterable[Difference]) -> Iterator[str]:
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
-    for name, case_ids in (("old", comparison.only_old), ("new", comparison.only_new)):
-        if case_ids:
-            yield ""
-            yield f"not compared, only the {name} side has them: {', '.join(case_ids)}"
-    for change in comparison.unseen:
+    for note in list_notes(comparison):
         yield ""
+        yield note
+
+
+def list_notes(comparison: Comparison) -> Iterator[str]:
+    """Yields what else there is to say: cases that were not compared, declared changes that did not come."""
+    for name, case_ids in (("old", comparison.not_in_old), ("new", comparison.not_in_new)):
+        if case_ids:
+            rest = f" and {len(case_ids) - MAX_NAMED} more" if len(case_ids) > MAX_NAMED else ""
+            yield f"not compared, the {name} side does not hold them: {', '.join(case_ids[:MAX_NAMED])}{rest}"
+    for change in comparison.unseen:
         aspect = f" {change.aspect.value}" if change.aspect else ""
-        yield f"declared and not seen: {change.case}{aspect} ({visible(change.reason)})"
+        yield visible(f"declared and not seen: {change.case}{aspect} ({change.reason})")

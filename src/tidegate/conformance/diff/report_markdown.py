@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tidegate.conformance.diff.comparison import Comparison
 from tidegate.conformance.diff.difference import Difference, Meaning
-from tidegate.conformance.diff.report_lines import ORDER, place_of, sentence_of, shorten
+from tidegate.conformance.diff.report_lines import ORDER, list_notes, place_of, sentence_of, shorten
 from tidegate.conformance.reports.visible_text import visible
 
 MAX_ROWS = 100
@@ -41,13 +41,9 @@ def _parts(comparison: Comparison) -> Iterator[str]:
         if not is_open:
             yield ""
             yield "</details>"
-    for name, case_ids in (("old", comparison.only_old), ("new", comparison.only_new)):
-        if case_ids:
-            yield ""
-            yield f"Not compared, only the {name} side has them: {', '.join(case_ids)}."
-    for change in comparison.unseen:
+    for note in list_notes(comparison):
         yield ""
-        yield f"Declared and not seen: {_code(change.case)} ({_text(change.reason)})."
+        yield f"{_text(note[0].upper() + note[1:])}."
 
 
 def _row(difference: Difference) -> str:

@@ -16,7 +16,9 @@ def replay(recording: Recording, cases: Sequence[Case]) -> RunReport:
     not_run: list[str] = []
     for case in cases:
         runs = recording.runs.get(case.id)
-        if (verdict := judge_need(case, manifest.probed)) is not None:
+        if case.id not in manifest.cases:
+            not_run.append(case.id)
+        elif (verdict := judge_need(case, manifest.probed)) is not None:
             results.append(Result(case, verdict, (), 0.0))
         elif not runs:
             not_run.append(case.id)

@@ -112,6 +112,8 @@ def _describe_leaving(manner: Manner, leaving: Leaving) -> str:
         return f"goes away after {_events(manner.events)}"
     if leaving is Leaving.AFTER_PAUSE:
         return f"goes away after {manner.leave_after_s:g} s"
+    if leaving is Leaving.AFTER_OTHERS:
+        return f"goes away when the others are answered, after {manner.leave_after_s:g} s at the latest"
     return _LEAVING[leaving]
 
 
@@ -128,6 +130,8 @@ def describe_ask(ask: Ask) -> list[str]:
         words.append("with `ignore_eos` and `min_tokens` where the server obeys them")
     if ask.delay_s:
         words.append(f"is sent {ask.delay_s:g} s after the others of its wave")
+    if ask.last_wave is not None:
+        words.append("goes on beside what is asked next")
     if ask.until is not None:
         words.append(f"is sent again until the answer is right, for at most {ask.until.within_s:g} s")
     return words

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 
 from tidegate.conformance.ask import Ask, Until
 from tidegate.conformance.case import Case, Turn
@@ -17,8 +18,10 @@ from tidegate.conformance.wire.exchange import Exchange
 from tidegate.conformance.wire.fill import Filling, WireRequest, fill
 from tidegate.conformance.wire.target import Target, TargetError
 
-Sending = Callable[[Ask, WireRequest, float], Awaitable[Exchange]]
-"""Sends a request; the number is the instant from which `sent_at_s` counts."""
+Sending = Callable[[Ask, WireRequest, float, asyncio.Event | None], Awaitable[Exchange]]
+"""Sends a request; the number is the instant from which `sent_at_s` counts, the event says that the asks beside it are
+answered.
+"""
 
 
 class CaseRunner:
@@ -51,22 +54,21 @@ class CaseRunner:
     async def _run_once(self, case: Case, number: int) -> CaseRun:
         evidence: dict[str, Sequence[Exchange]] = {}
         scene = _Scene(self._target, self._probed, self._send, case, number)
-        lasting: dict[str, asyncio.Task[Sequence[Exchange]]] = {}
+        waves = sorted({ask.wave for ask in case.asks})
+        lasting: list[_Lasting] = []
         try:
-            async with asyncio.TaskGroup() as beside:
-                for wave in sorted({ask.wave for ask in case.asks}):
+            async with asyncio.TaskGroup() as group:
+                for wave in waves:
                     asks = [ask for ask in case.asks if ask.wave == wave]
-                    lasting |= {
-                        ask.name: beside.create_task(scene.ask(ask, evidence)) for ask in asks if ask.outlives_wave
-                    }
-                    evidence = evidence | await _ask_wave(
-                        [ask for ask in asks if not ask.outlives_wave], scene, evidence
-                    )
+                    lasting += [_Lasting(ask, scene, evidence, group) for ask in asks if ask.is_lasting]
+                    evidence = evidence | await _ask_wave([ask for ask in asks if not ask.is_lasting], scene, evidence)
+                    ended = [one for one in lasting if one.last_wave <= wave or wave == waves[-1]]
+                    lasting = [one for one in lasting if one not in ended]
+                    evidence = evidence | {one.name: await one.end() for one in ended}
                     if case.turn is not Turn.LAST and await self._is_gone(asks, evidence):
-                        for task in lasting.values():
-                            task.cancel()
+                        for one in lasting:
+                            one.cancel()
                         return CaseRun(evidence, f"{self._watch.gone}; it went away while this case ran")
-            evidence = evidence | {name: task.result() for name, task in lasting.items()}
         except ExceptionGroup as errors:
             error = _first(errors)
             if isinstance(error, CannotTell | TargetError):
@@ -77,6 +79,24 @@ class CaseRunner:
     async def _is_gone(self, asks: Sequence[Ask], evidence: Evidence) -> bool:
         doubts = any(is_doubtful(exchange, ask) for ask in asks for exchange in evidence.get(ask.name, ()))
         return doubts and bool(await self._watch.look())
+
+
+class _Lasting:
+    """An ask that goes on beside others; begun when made."""
+
+    def __init__(self, ask: Ask, scene: "_Scene", evidence: Evidence, group: asyncio.TaskGroup) -> None:
+        self.name = ask.name
+        self.last_wave = ask.wave if ask.last_wave is None else ask.last_wave
+        self._others = asyncio.Event()
+        self._task = group.create_task(scene.ask(ask, evidence, self._others))
+
+    async def end(self) -> Sequence[Exchange]:
+        """Tells it that the others are answered; returns its exchanges."""
+        self._others.set()
+        return await self._task
+
+    def cancel(self) -> None:
+        self._task.cancel()
 
 
 async def _ask_wave(asks: Sequence[Ask], scene: "_Scene", evidence: Evidence) -> dict[str, Sequence[Exchange]]:
@@ -102,15 +122,17 @@ class _Scene:
         self._names = (case.id, number)
         self._origin = time.monotonic()
 
-    async def ask(self, ask: Ask, evidence: Evidence) -> Sequence[Exchange]:
+    async def ask(self, ask: Ask, evidence: Evidence, others: asyncio.Event | None = None) -> Sequence[Exchange]:
         """Returns the exchanges of all copies, in order."""
+        if self._is_scripted and ask.script_manner is not None:
+            ask = replace(ask, manner=ask.script_manner)
         if ask.delay_s:
             await asyncio.sleep(ask.delay_s)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._ask_copy(ask, copy, evidence)) for copy in range(ask.copies)]
+            tasks = [group.create_task(self._ask_copy(ask, copy, evidence, others)) for copy in range(ask.copies)]
         return tuple(task.result() for task in tasks)
 
-    async def _ask_copy(self, ask: Ask, copy: int, evidence: Evidence) -> Exchange:
+    async def _ask_copy(self, ask: Ask, copy: int, evidence: Evidence, others: asyncio.Event | None) -> Exchange:
         filling = Filling(
             self._target,
             make_marker(self._target.seed, *self._names, ask.name, copy),
@@ -119,12 +141,14 @@ class _Scene:
             make_seed(self._target.seed, *self._names),
         )
         request = fill(ask, filling, is_scripted=self._is_scripted, ignores_eos=self._ignores_eos)
-        found = await self._send(ask, request, self._origin)
+        found = await self._send(ask, request, self._origin, others)
         if ask.until is not None:
             end = time.monotonic() + ask.until.within_s
-            while not _holds(ask.until, found, evidence) and time.monotonic() < end:
+            is_last = False
+            while not _holds(ask.until, found, evidence) and not is_last:
+                is_last = time.monotonic() >= end  # slow answers too get their time: the last is asked after it
                 await asyncio.sleep(ask.until.every_s)
-                found = await self._send(ask, request, self._origin)
+                found = await self._send(ask, request, self._origin, others)
         return found
 
 

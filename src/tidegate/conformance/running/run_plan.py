@@ -53,7 +53,7 @@ def plan_run(cases: Iterable[Case]) -> RunPlan:
 
 
 def _num_polls(ask: Ask) -> int:
-    return 1 if ask.until is None else 1 + math.ceil(ask.until.within_s / max(ask.until.every_s, 0.01))
+    return 1 if ask.until is None else 2 + math.ceil(ask.until.within_s / max(ask.until.every_s, 0.01))
 
 
 def _generates(ask: Ask) -> bool:

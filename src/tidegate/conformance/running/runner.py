@@ -142,13 +142,15 @@ class Runner:
     async def _look(self, ask: Ask) -> Exchange:
         return await self._ask_once(ask, {})
 
-    async def _send(self, ask: Ask, request: WireRequest, origin: float) -> Exchange:
+    async def _send(
+        self, ask: Ask, request: WireRequest, origin: float, others: asyncio.Event | None = None
+    ) -> Exchange:
         self._num_requests += 1
         if self._num_requests > self._bounds.max_requests:
             self.stop(f"the run has sent {self._bounds.max_requests} requests, and that is its bound")
             await asyncio.sleep(0)
         bounds = Bounds(self._target.timeout_s, self._bounds.max_response_bytes)
-        found = await exchange(ask, request, bounds, origin)
+        found = await exchange(ask, request, bounds, origin, others)
         self._num_bytes += sum(len(piece.data) for piece in found.pieces)
         if self._num_bytes > self._bounds.max_bytes:
             self.stop(f"the run has read {self._bounds.max_bytes} bytes, and that is its bound")

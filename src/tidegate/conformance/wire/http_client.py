@@ -11,6 +11,7 @@ import struct
 import time
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 from urllib.parse import urlsplit
 
 from tidegate.conformance.ask import Ask, Leaving, Manner
@@ -76,14 +77,18 @@ class _Reading:
         self.num_body_pieces = len(self.response.body)
 
 
-async def exchange(ask: Ask, request: WireRequest, bounds: Bounds, origin: float) -> Exchange:
-    """Returns what came of the request. `origin`: instant from which `sent_at_s` counts."""
+async def exchange(
+    ask: Ask, request: WireRequest, bounds: Bounds, origin: float, others: asyncio.Event | None = None
+) -> Exchange:
+    """Returns what came of the request. `origin`: instant from which `sent_at_s` counts. `others`: set when the other
+    asks are answered, for a client that waits for them only.
+    """
     reading = _Reading(ResponseReader(ask.method), time.monotonic(), bounds)
     limit_s = bounds.limit_s(ask.manner)
     detail = ""
     try:
         async with asyncio.timeout(limit_s):
-            ending = await _talk(ask.manner, request, reading)
+            ending = await _talk(ask.manner, request, reading, others)
     except TimeoutError:
         ending, detail = Ending.TIMED_OUT, f"after {limit_s:g} s"
     except (OSError, ValueError) as error:  # ValueError: a host name that is none
@@ -111,7 +116,7 @@ async def exchange(ask: Ask, request: WireRequest, bounds: Bounds, origin: float
     )
 
 
-async def _talk(manner: Manner, request: WireRequest, reading: _Reading) -> Ending:
+async def _talk(manner: Manner, request: WireRequest, reading: _Reading, others: asyncio.Event | None = None) -> Ending:
     reader, writer = await _connect(request.url, manner)
     reading.is_connected = True
     try:
@@ -120,8 +125,10 @@ async def _talk(manner: Manner, request: WireRequest, reading: _Reading) -> Endi
             if manner.leaving in (Leaving.AFTER_REQUEST, Leaving.HALF_REQUEST):
                 await sending
                 return Ending.LEFT
-            if manner.leaving is Leaving.AFTER_PAUSE:
-                return await _read_for(reader, manner, reading, sending)
+            if manner.leaving in (Leaving.AFTER_PAUSE, Leaving.AFTER_OTHERS):
+                await sending
+                is_told = others is not None and manner.leaving is Leaving.AFTER_OTHERS
+                return await _read_for(reader, manner, reading, others if is_told else None)
             return await _read(reader, manner, reading)
         finally:
             sending.cancel()
@@ -186,14 +193,18 @@ async def _send(writer: asyncio.StreamWriter, request: WireRequest, manner: Mann
 
 
 async def _read_for(
-    reader: asyncio.StreamReader, manner: Manner, reading: _Reading, sending: asyncio.Task[None]
+    reader: asyncio.StreamReader, manner: Manner, reading: _Reading, others: asyncio.Event | None
 ) -> Ending:
-    await sending
+    """Reads for `leave_after_s`, at most until `others` is set."""
+    answer = asyncio.create_task(_read(reader, manner, reading))
+    waiting: set[asyncio.Task[Any]] = {answer} if others is None else {answer, asyncio.create_task(others.wait())}
     try:
-        async with asyncio.timeout(manner.leave_after_s):
-            return await _read(reader, manner, reading)
-    except TimeoutError:
-        return Ending.LEFT
+        await asyncio.wait(waiting, timeout=manner.leave_after_s, return_when=asyncio.FIRST_COMPLETED)
+        return answer.result() if answer.done() else Ending.LEFT
+    finally:
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
 
 
 async def _read(reader: asyncio.StreamReader, manner: Manner, reading: _Reading) -> Ending:

@@ -8,8 +8,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+MAX_PAGE_CHARS = 2 * 1024 * 1024
+"""A page of more is none of a known format: it is read again and again, beside what is measured."""
 _SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{([^}]*)\})?\s+(\S+)")
-_LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"')
+_LABEL = re.compile(r'(?<![a-zA-Z0-9_])([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,9 @@ def _total(samples: list[Sample], wanted: tuple[Series, ...]) -> float | None:
 
 
 def read_load(text: str) -> Load | None:
-    """Returns what the page says; None where it is of no known format."""
+    """Returns what the page says; None where it is of no known format, or longer than `MAX_PAGE_CHARS`."""
+    if len(text) > MAX_PAGE_CHARS:
+        return None
     samples = read_samples(text)
     for known in FORMATS:
         running = _total(samples, known.running)

@@ -120,6 +120,7 @@ class RadixTree:
         past = node.depth - start.depth - offset // self._block_bytes
         if past:
             node = self._split(node, node.depth - past)
+        known = node
         if offset < len(tokens):
             run = tokens[offset:]
             if node.parent is not None and not node.owners and not node.children:
@@ -132,7 +133,8 @@ class RadixTree:
             node.children[run[: self._block_bytes]] = child
             node = child
         self._attach(owner, node)
-        return self._redundant_at(start) + (self._redundant_at(node) if node is not start else [])
+        # Cached owners end at leaves: the way leads past them only where it began, or where it left what was known.
+        return [owner for at in dict.fromkeys((start, known, node)) for owner in self._redundant_at(at)]
 
     def cut(self, owner: int, num_blocks: int) -> None:
         """Says that `owner` holds only its first `num_blocks` any more."""

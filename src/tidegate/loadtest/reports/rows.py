@@ -103,11 +103,12 @@ def _tell_error(kind: str, detail: str) -> str:
 def describe_workload(report: Report) -> str:
     """Returns what was asked, in words."""
     work = report.workload
+    beginnings = "a shared beginning" if work.num_prefixes == 1 else f"{work.num_prefixes} shared beginnings"
     says = {
         "fixed": f"prompts of {work.input} tokens of their own, answers of up to {work.output}",
-        "shared-prefix": f"{work.num_prefixes} shared beginnings of {work.prefix_tokens} tokens, {work.input} tokens "
+        "shared-prefix": f"{beginnings} of {work.prefix_tokens} tokens, {work.input} tokens "
         f"of their own behind, answers of up to {work.output}",
-        "agent": f"conversations of {work.num_turns} turns: a shared beginning of {work.prefix_tokens} tokens, "
+        "agent": f"conversations of {work.num_turns} turns: {beginnings} of {work.prefix_tokens} tokens, "
         f"{work.input} tokens of tool results a turn, answers of up to {work.output}",
         "mixed": f"prompts of {work.input} tokens with answers of up to {work.output}, one in {work.long_every} has "
         f"{work.long_input} tokens instead",
