@@ -23,6 +23,11 @@ EXCEPTIONS = (
     ("/test_models.py", "_delete", NO_DELETION),
 )
 """End of the file's path, part of the test's name, reason."""
+OWN_WORD = (
+    "the client asks for base64 by itself, and in strict mode validates the answer before it decodes it: only a server "
+    "that ignores encoding_format passes"
+)
+STRICT = ("[strict]", "[aiohttp]")
 CLIENT_SIDE = "test_path_params_"
 """Tests of arguments that the client itself refuses; no request is made."""
 
@@ -30,8 +35,16 @@ CLIENT_SIDE = "test_path_params_"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         reason = reason_of(item.nodeid)
-        if reason is not None:
+        if is_own_word(item.nodeid):
+            item.add_marker(pytest.mark.xfail(strict=True, raises=openai.APIResponseValidationError, reason=OWN_WORD))
+        elif reason is not None:
             item.add_marker(pytest.mark.xfail(strict=True, raises=openai.APIStatusError, reason=reason))
+
+
+def is_own_word(node_id: str) -> bool:
+    """Whether a test of embeddings gives no encoding, and validates strictly."""
+    path, _, name = node_id.partition("::")
+    return path.endswith("/test_embeddings.py") and name.endswith(STRICT) and "with_all_params" not in name
 
 
 def reason_of(node_id: str) -> str | None:
