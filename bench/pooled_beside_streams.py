@@ -35,6 +35,7 @@ class Load:
         self.core = EngineCore(model.backend, chooser, limits, pooling=model.pooling)
         self._prompt = [1000 + 7 * index for index in range(options.prompt_tokens)]
         self._num_streams = options.streams
+        self._num_together = max(1, options.share // options.prompt_tokens)
         self._num_prompts = 0
 
     def gaps(self, *, is_pooling: bool) -> Iterator[float]:
@@ -65,8 +66,9 @@ class Load:
         """Returns the median seconds of a batch that stands alone, of one share."""
         found = []
         for _ in range(7):
-            self._num_prompts += 1
-            self._add(AddRequest(make_request(f"p{self._num_prompts}", self._prompt, pooling=PoolingTask.EMBED)))
+            for _ in range(self._num_together):
+                self._num_prompts += 1
+                self._add(AddRequest(make_request(f"p{self._num_prompts}", self._prompt, pooling=PoolingTask.EMBED)))
             start = time.perf_counter()
             self.core.step(start)
             found.append(time.perf_counter() - start)

@@ -3,11 +3,13 @@
 A bound that holds no state, or that callers do not reach, stands in REASONS instead.
 """
 
+from harness.engine_limit_proofs import ENGINE_PROOFS
 from harness.judge_limit_proofs import JUDGE_PROOFS, JUDGE_REASONS
 from harness.load_limit_proofs import LOAD_PROOFS
 from harness.report_limit_proofs import REPORT_PROOFS
 
 PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
+    **ENGINE_PROOFS,
     **JUDGE_PROOFS,
     "serving/test_grammar_check.py": {
         "a_compilation_beyond_its_limit_is_refused_while_it_runs_and_afterwards": (
@@ -177,16 +179,6 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
             "serving/script_rules.py MAX_CONTROLS",
         ),
     },
-    "backends_llama/test_calibration.py": {
-        "a_large_model_is_timed_no_longer_than_the_budget_and_one_step": ("backends/llama_cpp/calibrate.py BUDGET_S",),
-        "a_bounded_number_is_remembered_and_the_oldest_goes_first": (
-            "backends/llama_cpp/calibration_file.py MAX_ENTRIES",
-        ),
-    },
-    "core/test_scheduling.py": {
-        "more_choices_than_rows_run_in_waves": ("cli/settings.py EngineSettings.max_sequences",),
-        "a_long_prompt_never_stalls_a_running_stream": ("engine_process/wiring.py PREFILL_CHUNK_TOKENS",),
-    },
     "e2e/test_backpressure.py": {
         "a_reader_that_stops_and_comes_back_gets_the_same_text": ("cli/settings.py ServerSettings.unsent_bytes",),
         "a_reader_that_never_reads_is_cut_off_and_counted": ("cli/settings.py ServerSettings.slow_client_timeout_s",),
@@ -237,54 +229,9 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     "engines/test_restart_policy.py": {
         "each_life_is_decided": ("engines/local/restart_policy.py RestartSettings.max_wait_s",),
     },
-    "backends_llama/test_memory_plan.py": {
-        "what_cannot_be_is_refused_with_the_numbers": ("backends/llama_cpp/options.py MAX_SEQUENCES",),
-        "a_long_context_is_cut_to_what_fits_when_nobody_asked_for_it": (
-            "backends/llama_cpp/memory_plan.py DEFAULT_MODEL_LEN",
-        ),
-        "unknown_memory_gets_the_default_cache": ("backends/llama_cpp/memory_plan.py DEFAULT_CACHE_BYTES",),
-        "without_that_room_the_cache_is_one_pool_as_large_as_memory_allows": (
-            "backends/llama_cpp/memory_plan.py CACHE_SHARE",
-        ),
-    },
-    "backends_llama/test_pooling_plan.py": {
-        "the_shape_follows_from_the_file_and_the_options": (
-            "backends/llama_cpp/pooling_plan.py DEFAULT_INPUT_TOKENS",
-            "backends/llama_cpp/pooling_plan.py MAX_PASS_TOKENS",
-        ),
-        "state_that_is_a_running_summary_is_read_one_prompt_at_a_time": (
-            "backends/llama_cpp/pooling_plan.py MAX_BATCH_INPUTS",
-        ),
-    },
     "core/test_kv_manager.py": {
         "what_is_cached_makes_room_from_its_end_and_the_oldest_first": ("core/kv/manager.py EVICTED_AT_ONCE",),
         "what_is_cached_gives_way_to_consecutive_ids_and_moves_if_it_is_long": ("core/kv/manager.py RELOCATED_TOKENS",),
-    },
-    "core/test_step.py": {
-        "a_prompt_longer_than_a_step_enters_in_slices": ("cli/settings.py STEP_TOKENS_CPU",),
-        "prompt_logprobs_come_once_for_each_token_the_first_without_one": (
-            "core/budget.py StepLimits.max_scored_rows",
-        ),
-    },
-    "core_speculative/test_drafts_in_steps.py": {
-        "a_quoted_text_takes_few_steps": ("cli/settings.py EngineSettings.max_draft_tokens",),
-    },
-    "core_speculative/test_prompt_lookup.py": {
-        "nothing_is_guessed_before_the_prompt_is_read_which_takes_parts": (
-            "core/speculative/prompt_lookup.py READ_AHEAD",
-        ),
-        "the_longest_recent_match_is_continued_after_every_token": (
-            "core/speculative/prompt_lookup.py NUM_PLACES",
-            "core/speculative/prompt_lookup.py LONGEST_MATCH",
-        ),
-    },
-    "core_speculative/test_pace.py": {
-        "a_sequence_whose_guesses_fail_rests_longer_each_time_and_is_tried_again": (
-            "core/speculative/pace.py LONGEST_REST",
-        ),
-    },
-    "backends_llama/test_weights.py": {
-        "a_large_file_is_sampled_and_its_digest_says_so": ("backends/llama_cpp/weights.py WHOLE_BYTES",),
     },
     "stores/test_sqlite_keys.py": {
         "keys_and_memories_of_revoked_ones_are_bounded": ("stores/key_file.py MAX_KEYS",),
