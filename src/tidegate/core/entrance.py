@@ -4,11 +4,13 @@ Decides:
 - Waiting sequences are admitted strictly in order: nothing passes one that lacks blocks or a row. Held sequences are
   preempted for it. One block for each running sequence stays to be had, or the newcomer would be preempted at once.
 - A sequence whose sibling is reading their prompt waits for that one, and shares it then (`core/scheduler.py`).
+- A sequence whose next block another one with the same salt is about to read waits for that one, too, and keeps its
+  place and a row: twenty requests with one beginning that come at once compute it once. Who is held, or not due, makes
+  nobody wait.
 - A sequence begins with what is in memory of its tokens: all of a sibling's prompt, else the longest beginning in whole
   blocks that anybody with the same salt holds, running or ended. Its last token at least is computed, for its logits.
 
 Does not know tokens of a step, or what happens to a sequence later.
-Known weakness: different requests with one beginning that come at the same instant all compute it.
 """
 
 from tidegate.core.kv.manager import KvManager, KvSource
@@ -24,7 +26,7 @@ class Entrance:
         self._roster = roster
         self._kv = kv
         self._can_share = can_share
-        self._has_cache = has_cache
+        self._has_cache = can_share and has_cache
 
     def admit_waiting(self, now: float) -> None:
         """Admits whom there is room for at instant `now`."""
@@ -35,17 +37,34 @@ class Entrance:
             self._roster.admit(sequence, now, source=self._source_of(sequence))
 
     def _first_startable(self, now: float) -> tuple[Sequence | None, int]:
-        """Returns the first waiting sequence that no sibling's prefill will serve, and the rows claimed before it."""
+        """Returns the first waiting sequence that no prefill under way will serve, and the rows claimed before it."""
         if not len(self._roster.waiting):
             return None, 0
-        leading = [s for s in self._roster.active if s.status is SequenceStatus.PREFILLING and not s.generated]
-        led = {id(s.live) for s in leading if len(s.live.sequences) > 1} if self._can_share else set()
+        reading = [s for s in self._roster.active if s.status is SequenceStatus.PREFILLING]
+        led = {id(s.live) for s in reading if not s.generated and len(s.live.sequences) > 1 and self._can_share}
+        readers = [s for s in reading if s.is_due(now)] if self._has_cache else []
         num_held = sum(sequence.is_held for sequence in self._roster.active)
         return self._roster.waiting.first(
             now,
-            skip=lambda sequence: id(sequence.live) in led and not sequence.is_started,
+            skip=lambda sequence: (
+                (id(sequence.live) in led and not sequence.is_started)
+                or any(self._is_ahead(reader, sequence) for reader in readers)
+            ),
             max_skipped=self._kv.num_free_rows + num_held,
         )
+
+    def _is_ahead(self, reader: Sequence, sequence: Sequence) -> bool:
+        """Whether `reader` has yet to read a block that `sequence` would read next, the beginning being the same."""
+        salt, size = sequence.live.request.cache_salt, self._kv.block_tokens
+        limit = min(reader.num_tokens, sequence.num_tokens - 1)
+        if reader.live.request.cache_salt != salt or not sequence.can_reuse or reader.num_computed + size > limit:
+            return False
+        if reader.packed(0, size) != sequence.packed(0, size):
+            return False
+        found = self._kv.find(salt, sequence.packed(0, sequence.num_tokens - 1))
+        num_known = max(reader.num_computed, found.num_tokens if found is not None else 0)
+        end = (num_known // size + 1) * size
+        return end <= limit and reader.packed(0, end) == sequence.packed(0, end)
 
     def can_admit(self, now: float) -> bool:
         """Whether `admit_waiting` would admit somebody."""

@@ -82,6 +82,10 @@ class KvManager:
     def has_moves(self) -> bool:
         return bool(self._moves)
 
+    @property
+    def block_tokens(self) -> int:
+        return self._block_tokens
+
     def statistics(self) -> BlockCounts:
         return self._pool.statistics()
 
