@@ -86,6 +86,8 @@ WRONG = {
     ],
 }
 DONE = "[DONE]"
+ELSEWHERE = {"beats_while_silent"}
+"""Needs the contract page and a silence: tests/conformance/test_heartbeat_check.py."""
 
 
 def _exchange(texts: list[str]) -> Exchange:
@@ -146,7 +148,7 @@ def test_every_check_that_can_name_an_event_was_seen_to(
     can = {check.__name__ for check in EXPECTS if _names_an_event(check)}
     seen = {name for name, _, plain, shifted in said if any(fault.event is not None for fault in [*plain, *shifted])}
     assert len(can) > 15
-    assert can - seen == set()
+    assert can - seen == ELSEWHERE
 
 
 def test_a_whole_answer_has_no_event() -> None:

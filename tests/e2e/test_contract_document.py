@@ -23,6 +23,7 @@ SETTINGS: dict[str, Any] = {
     "limits__messages": 5,
     "limits__prompts": 4,
     "limits__choices": 3,
+    "limits__inputs": 5,
     "limits__schema_bytes": 100_000,
     "limits__schema_depth": 10,
     "limits__grammar_compile_ms": 30_000,
@@ -64,6 +65,10 @@ def completion(**fields: Any) -> tuple[str, dict[str, Any]]:
     return COMPLETION, {"prompt": "a", "max_tokens": 4, **fields}
 
 
+def embedding(texts: Any) -> tuple[str, dict[str, Any]]:
+    return "/v1/embeddings", {"input": texts}
+
+
 def nest(depth: int) -> Any:
     value: Any = 1
     for _ in range(depth):
@@ -98,6 +103,9 @@ OVER: dict[str, tuple[str, dict[str, Any]]] = {
     "messages": chat(messages=[user("a")] * 6),
     "prompts": completion(prompt=["a"] * 5),
     "choices": chat(n=4),
+    "inputs": embedding(["a"] * 6),
+    "input_tokens": embedding("a" * 4001),
+    "labels": ("/v1/classify", {"input": "a", "labels": [f"label {number}" for number in range(129)]}),
     "stop_strings": chat(stop=["a", "b", "c", "d", "e"]),
     "logit_bias_entries": chat(logit_bias={str(index): 1 for index in range(1025)}),
     "tools": chat(tools=[tool(f"f{index}") for index in range(129)]),

@@ -25,6 +25,10 @@ MINIMAL: dict[str, dict[str, Any]] = {
     COMPLETION: {"prompt": "hi"},
     TOKENIZE: {"text": "hi"},
     "/v1/detokenize": {},
+    "/v1/embeddings": {"input": "hi"},
+    "/v1/score": {"text_1": "hi", "text_2": "ho"},
+    "/v1/rerank": {"query": "hi", "documents": ["ho"]},
+    "/v1/classify": {"input": "hi", "labels": ["a", "b"]},
 }
 
 

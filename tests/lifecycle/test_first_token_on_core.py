@@ -46,7 +46,9 @@ class GatedCore:
         words = [Chosen([65], resume_after_s=self.stream_resumes_after_s), *(Chosen([65]) for _ in range(9))]
         backend = SimulatedBackend(shape=SHAPE, elapse=self.clock.advance)
         chooser = PlainChooser({("stream", 0): words})
-        self.driver = CoreDriver(backend, chooser, limits=StepLimits(max_prefill_tokens=2048), clock=self.clock)
+        self.driver = CoreDriver(
+            backend, chooser, limits=StepLimits(max_prefill_tokens=2048, has_prefix_cache=False), clock=self.clock
+        )
         limits = AdmissionLimits(SHAPE.max_sequences, 100, 100_000)
         self.gate = AdmissionController(limits, Drain(), declared=COSTS)
 

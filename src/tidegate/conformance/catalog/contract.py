@@ -100,6 +100,7 @@ _ROUTES = (
     ("POST", "/classify"),
     ("POST", "/tokenize"),
     ("POST", "/detokenize"),
+    ("POST", "/images"),
     ("GET", "/models"),
     ("GET", "/contract"),
 )
