@@ -5,6 +5,7 @@ import pytest
 from tidegate.backends.simulated import SimulatedBackend, SimulatedModel, SimulatedShape
 from tidegate.core.budget import StepLimits
 from tidegate.core.sampler.chain import SamplerChain
+from tidegate.inference.sampling import StopRules
 from tidegate.testing.core_driver import CoreDriver
 from tidegate.testing.requests import make_request
 
@@ -44,3 +45,15 @@ def test_what_was_said_is_found_to_its_last_computed_token() -> None:
     driver.add(make_request("second", f"{PROMPT}CDEFGHI", max_tokens=1))
     driver.run()
     assert driver.records["second", 0].num_cached_tokens == len(PROMPT) + MAX_TOKENS - 1
+
+
+def test_a_sequence_that_ends_among_wrong_guesses_leaves_none_of_them() -> None:
+    """The stop token was never fed: at its place in memory stands the first guess."""
+    driver = _start()
+    driver.add(make_request("first", PROMPT, stop=StopRules(max_tokens=20, stop_token_ids=(ord("D"),))))
+    driver.run()
+    assert driver.core.statistics().num_draft_tokens > 0
+    driver.add(make_request("second", f"{PROMPT}CDEF", max_tokens=1))
+    driver.run()
+    assert driver.records["second", 0].num_cached_tokens == len(f"{PROMPT}C")
+    assert driver.records["second", 0].token_ids == [ord("G")]
