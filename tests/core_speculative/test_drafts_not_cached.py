@@ -50,7 +50,7 @@ def test_what_was_said_is_found_to_its_last_computed_token() -> None:
 def test_a_sequence_that_ends_among_wrong_guesses_leaves_none_of_them() -> None:
     """The stop token was never fed: at its place in memory stands the first guess."""
     driver = _start()
-    driver.add(make_request("first", PROMPT, stop=StopRules(max_tokens=20, stop_token_ids=(ord("D"),))))
+    driver.add(make_request("first", PROMPT, stop=StopRules(max_tokens=20, token_ids=(ord("D"),))))
     driver.run()
     assert driver.core.statistics().num_draft_tokens > 0
     driver.add(make_request("second", f"{PROMPT}CDEF", max_tokens=1))
