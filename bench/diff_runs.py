@@ -53,7 +53,7 @@ BOUNDED = (
     "unicode.*",
     "usage.*",
 )
-"""Cases that let a model say little: a recording takes about a minute on two cores."""
+"""Cases that let a model say little."""
 
 PROGRAM = "from tidegate.cli.main import main; main()"
 
