@@ -10,11 +10,12 @@ more on a random model with a head. Which of them must fail, and why, is in `lla
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from foreign_tests import ROOT, SourcePackage, check, fetch_source, free_port, make_environment, run, say
 
-from tidegate.testing.bert_gguf import write_tiny_bert
+from tidegate.testing.bert_gguf import TINY, write_tiny_bert
 
 BUILD = ROOT / "build" / "llama-cpp-suite"
 LOCKS = (ROOT / "requirements" / "llama-cpp-suite.lock", ROOT / "requirements" / "embedding-model.lock")
@@ -42,9 +43,9 @@ def convert_model(python: Path) -> Path:
 
 
 def random_head() -> Path:
-    """Returns a tiny random model with a head of one output."""
+    """Returns a tiny random model with a head of one output, that reads prompts as long as the tests'."""
     model = BUILD / "tiny-rank.gguf"
-    write_tiny_bert(model, pooling="rank")
+    write_tiny_bert(model, pooling="rank", shape=replace(TINY, max_positions=512))
     return model
 
 
@@ -77,9 +78,10 @@ def main() -> int:
         return run(python, "-m", "pytest", *options, *tests, cwd=source, **surroundings)
 
     say("embeddings, and ranking by the cosine of embeddings: all-MiniLM-L6-v2")
-    code = run_tests(EMBEDDING, RANKING, ranker=embedder, has_head=False)
+    by_cosine = run_tests(EMBEDDING, RANKING, ranker=embedder, has_head=False)
     say("ranking by a head: a random model")
-    return code or run_tests(RANKING, ranker=head, has_head=True)
+    by_head = run_tests(RANKING, ranker=head, has_head=True)
+    return by_cosine or by_head
 
 
 if __name__ == "__main__":

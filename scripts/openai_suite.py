@@ -20,9 +20,7 @@ from foreign_tests import ROOT, SourcePackage, fetch_source, free_port, make_env
 
 BUILD = ROOT / "build" / "openai-suite"
 REQUIREMENTS = ROOT / "requirements" / "openai-suite.lock"
-CLIENT = SourcePackage(
-    "openai", "3.57.0", "openai", "5a0a89d6a542efc85e2a8cec701ca9265b795d578c777828e10fafdf80e333b6"
-)
+CLIENT = SourcePackage("openai", "3.57.0", "openai", "5a0a89d6a542efc85e2a8cec701ca9265b795d578c777828e10fafdf80e333b6")
 TESTS = (
     "tests/api_resources/chat/test_completions.py",
     "tests/api_resources/test_completions.py",
@@ -82,7 +80,7 @@ def main() -> int:
     python = make_environment(BUILD, REQUIREMENTS)
     names = model_names(source)
     say(f"models: {', '.join(names)}")
-    options = ("-q", "-o", "addopts=", "-p", "openai_suite_exceptions", *sys.argv[1:])
+    options = ("-q", "-c", "pyproject.toml", "-o", "addopts=", "-p", "openai_suite_exceptions", *sys.argv[1:])
     with serving(names) as base_url:
         surroundings = {"TEST_API_BASE_URL": base_url, "PYTHONPATH": str(ROOT / "scripts")}
         return run(python, "-m", "pytest", *options, *TESTS, STRICT_BASE64, cwd=source, **surroundings)
