@@ -25,7 +25,7 @@ _ASSETS = resources.files("tidegate.loadtest.reports") / "assets"
 STYLE = _ASSETS.joinpath("bench.css").read_text("utf-8") + PLOT_STYLE
 SCRIPT = _ASSETS.joinpath("bench.js").read_text("utf-8")
 TALL = 400
-TILES = ("output_tokens_per_s", "requests_per_s", "ttft_p50", "itl_p99", "goodput_per_s")
+TILES = ("output_tokens_per_s", "requests_per_s", "ttft_p50", "itl_p99", "itl_max", "goodput_per_s")
 
 
 def render_html(report: Report) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
-from tidegate.loadtest.metric import TIMES, metric_of
+from tidegate.loadtest.metric import SHOWN_OF, TIMES, metric_of
 from tidegate.loadtest.report import Report, ServerReport
 from tidegate.loadtest.reports.markup import Markup, joined, tag
 from tidegate.loadtest.reports.numbers import digits, spell_tick, spell_tick_time, spell_time
@@ -20,7 +20,7 @@ COMPARED = (
     "requests_per_s",
     "output_tokens_per_s",
     "goodput_per_s",
-    *(f"{time}_{percentile}" for time in TIMES for percentile in ("p50", "p99")),
+    *(f"{time}_{point}" for time, points in SHOWN_OF.items() for point in points if point in ("p50", "p99", "max")),
 )
 ROW_HEIGHT = 26
 Spell = Callable[[float], str]
