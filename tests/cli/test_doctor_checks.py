@@ -177,12 +177,12 @@ MEMORY: list[tuple[int | None, dict[str, Any], Level, str]] = [
 
 @pytest.mark.parametrize(("available", "given", "level", "words"), MEMORY, ids=range(len(MEMORY)))
 def test_memory(available: int | None, given: dict[str, Any], level: Level, words: str) -> None:
-    assert_advises(check_memory(HEADER, FILE, settings(**given), available, has_gpu=False), level, words)
+    assert_advises(check_memory(FILE, settings(**given), available, has_gpu=False), level, words)
 
 
 def test_memory_counts_what_is_kept_free_for_reading() -> None:
     told = [
-        check_memory(HEADER, FILE, settings(engine__embeddings=choice), PLENTY, has_gpu=False)
+        check_memory(FILE, settings(engine__embeddings=choice), PLENTY, has_gpu=False)
         for choice in ("on", "off")
     ]
     assert ["embeddings" in finding.found for finding in told] == [True, False]
@@ -190,7 +190,7 @@ def test_memory_counts_what_is_kept_free_for_reading() -> None:
 
 @pytest.mark.parametrize(("gpu_layers", "words"), [(None, "on the GPU is not estimated"), (0, "MiB free")])
 def test_memory_of_a_gpu_is_not_held_against_the_machines(gpu_layers: int | None, words: str) -> None:
-    finding = check_memory(HEADER, FILE, settings(engine__gpu_layers=gpu_layers), PLENTY, has_gpu=True)
+    finding = check_memory(FILE, settings(engine__gpu_layers=gpu_layers), PLENTY, has_gpu=True)
     assert_advises(finding, OK, words)
 
 

@@ -83,14 +83,13 @@ def check_grammar(settings: Settings, loaded: LoadedGrammar) -> Finding:
     return problem(subject, found, advice) if settings.grammar.required else warning(subject, found, advice)
 
 
-def check_memory(
-    header: GgufHeader, file: ModelFileFacts, settings: Settings, available_bytes: int | None, *, has_gpu: bool
-) -> Finding:
+def check_memory(file: ModelFileFacts, settings: Settings, available_bytes: int | None, *, has_gpu: bool) -> Finding:
     """Makes the engine's own plan from the file's head. The engine makes it anew, from what llama.cpp says."""
     subject = "memory"
     on_gpu = has_gpu and settings.engine.gpu_layers != 0
-    facts = model_facts(header, file.path.name, file.num_bytes, None if on_gpu else available_bytes)
-    if facts is None:
+    header, free_bytes = file.header, None if on_gpu else available_bytes
+    facts = None if header is None else model_facts(header, file.path.name, file.num_bytes, free_bytes)
+    if header is None or facts is None:
         return ok(subject, "not estimated: the file does not say how large its cache is")
     options = llama_cpp_options(told_engine(settings, str(file.path)), on_gpu=on_gpu)
     try:

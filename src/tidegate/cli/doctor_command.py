@@ -89,7 +89,7 @@ def _model_file(settings: Settings, hub: Hub, *, has_gpu: bool) -> tuple[ModelFi
     if file.header is not None:
         findings += _present(
             check_weight_type(file.header, settings, has_gpu=has_gpu),
-            check_memory(file.header, file, settings, facts.available_bytes(), has_gpu=has_gpu),
+            check_memory(file, settings, facts.available_bytes(), has_gpu=has_gpu),
         )
     return file, findings
 
