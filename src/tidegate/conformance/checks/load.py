@@ -103,8 +103,8 @@ def ends_with_its_client(
     left_at_s = _end_s(gone)
     if faults and not any(left_at_s < kept.sent_at_s + piece.at_s < after.sent_at_s for piece in kept.pieces):
         raise CannotTell(
-            f"the answer that was kept stood still for the {after.sent_at_s - left_at_s:.1f} s that were looked at: a step "
-            "of the engine may have been as long, with gauges from before it"
+            f"the answer that was kept stood still for the {after.sent_at_s - left_at_s:.1f} s that were looked at: a "
+            "step of the engine may have been as long, with gauges from before it"
         )
     yield from faults
 
