@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tidegate.conformance.diff.comparison import Comparison
 from tidegate.conformance.diff.difference import Difference, Meaning
 from tidegate.conformance.diff.report_lines import ORDER, list_notes, place_of, sentence_of, shorten
-from tidegate.conformance.reports.visible_text import visible
+from tidegate.reporting.visible_text import visible
 
 MAX_ROWS = 100
 """Of one table: a comment of a pull request has at most 65,536 characters."""

@@ -8,7 +8,7 @@ from shlex import quote
 from urllib.parse import urlsplit
 
 from tidegate.conformance.ask import PLAIN, Ask, Leaving, Manner
-from tidegate.conformance.reports.visible_text import visible
+from tidegate.reporting.visible_text import visible
 
 MAX_CURL_BODY_BYTES = 8192
 """A larger body is named, not spelled."""

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tidegate.conformance.reports.document import CaseDocument, Counts, ReportDocument
-from tidegate.conformance.reports.visible_text import one_line, visible
 from tidegate.conformance.reports.words import SIGNS, list_failures, place_of, tell_end, tell_verdict
+from tidegate.reporting.visible_text import one_line, visible
 
 MAX_MARKDOWN_BYTES = 60 * 1024
 _MAX_FAULTS = 3

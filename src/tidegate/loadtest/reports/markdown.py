@@ -3,7 +3,6 @@
 import re
 
 from tidegate.loadtest.report import Report
-from tidegate.loadtest.reports.markup import clean
 from tidegate.loadtest.reports.rows import (
     count_requests,
     count_tokens,
@@ -15,13 +14,14 @@ from tidegate.loadtest.reports.rows import (
     spell_spread,
 )
 from tidegate.loadtest.reports.words import conclude, tell_requirement
+from tidegate.reporting.visible_text import visible
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~&])")
 
 
 def quote(text: str) -> str:
     """Returns the text so that Markdown shows it as it stands, in a table too."""
-    return _SPECIAL.sub(r"\\\1", " ".join(clean(text).split()))
+    return _SPECIAL.sub(r"\\\1", " ".join(visible(text, keeps="\n\t").split()))
 
 
 def render_markdown(report: Report) -> str:
