@@ -9,7 +9,7 @@ from harness.made_report import HOSTILE, every_outcome, make_case, make_exchange
 from tidegate.conformance.case import Severity
 from tidegate.conformance.reports.builder import build_document
 from tidegate.conformance.reports.junit import render_junit
-from tidegate.conformance.reports.markdown import MAX_MARKDOWN_BYTES, code, render_markdown
+from tidegate.conformance.reports.markdown import MAX_MARKDOWN_BYTES, render_markdown
 from tidegate.conformance.reports.renderers import RENDERERS
 from tidegate.conformance.reports.terminal import MAX_FAILURES, render_summary
 from tidegate.conformance.running.run_report import RunReport
@@ -76,14 +76,6 @@ def test_markdown_holds_a_servers_text_in_code_whatever_it_is() -> None:
     assert line.startswith("- it, event 13: ``event says </script>")
     assert line.endswith("``")
     assert not [character for character in HOSTILE if character < " " and character in line]
-
-
-CODES = {"": "`  `", "a": "`a`", "`": "`` ` ``", "a``b": "```a``b```", "a\nb": "`a b`", "@you": "`@you`"}
-
-
-@pytest.mark.parametrize("content", CODES, ids=[f"code {position}" for position in range(len(CODES))])
-def test_inline_code_is_closed_by_nothing_inside(content: str) -> None:
-    assert code(content) == CODES[content]
 
 
 @pytest.mark.parametrize("number", [1, 40, 400])

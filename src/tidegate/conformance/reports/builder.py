@@ -11,7 +11,8 @@ from tidegate.conformance.case import Case, Expect
 from tidegate.conformance.clauses.clause import CLAUSES, Clause
 from tidegate.conformance.probing.capability import Capability
 from tidegate.conformance.reports.ask_sketch import spell_path
-from tidegate.conformance.reports.curl_line import MAX_CURL_BODY_BYTES, curl_line, describe_ask
+from tidegate.conformance.reports.ask_words import describe_ask
+from tidegate.conformance.reports.curl_line import MAX_CURL_BODY_BYTES, curl_line
 from tidegate.conformance.reports.document import (
     AreaDocument,
     AskDocument,

@@ -55,54 +55,42 @@ _NARROW = _Room(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    run: int
-    exchange: Exchange
-
-
 def show_transcripts(
     runs: Sequence[Evidence], verdict: Verdict, secrets: SecretsOut
 ) -> tuple[tuple[Transcript, ...], tuple[str, ...]]:
     """Returns the transcripts in the order of sending, and what was left out in words."""
     room = _NARROW if verdict.outcome is Outcome.PASS else _WIDE
     places = [
-        _Place(run, exchange)
-        for run, evidence in enumerate(runs)
-        for copies in evidence.values()
-        for exchange in copies
+        (run, exchange) for run, evidence in enumerate(runs) for copies in evidence.values() for exchange in copies
     ]
-    chosen = sorted(places, key=lambda place: _rank(place, verdict))[: room.transcripts]
+    chosen = sorted(range(len(places)), key=lambda place: _rank(*places[place], verdict))[: room.transcripts]
     left = room.case
     shown: dict[int, Transcript] = {}
     for place in chosen:
-        transcript = _show(place, room, left, secrets)
-        shown[id(place)] = transcript
-        left -= num_shown(transcript.request) + num_shown(transcript.response)
+        shown[place] = _show(*places[place], room, left, secrets)
+        left -= num_shown(shown[place].request) + num_shown(shown[place].response)
     cut = []
     if len(places) > len(chosen):
         cut.append(f"{len(places) - len(chosen)} of {len(places)} exchanges are left out")
     if num_cut := sum(transcript.request.num_cut + transcript.response.num_cut for transcript in shown.values()):
         cut.append(f"{num_cut} bytes are left out of the exchanges below; each says where")
-    return tuple(shown[id(place)] for place in places if id(place) in shown), tuple(cut)
+    return tuple(shown[place] for place in sorted(shown)), tuple(cut)
 
 
-def _rank(place: _Place, verdict: Verdict) -> tuple[bool, int, bool]:
+def _rank(run: int, exchange: Exchange, verdict: Verdict) -> tuple[bool, int, bool]:
     """The exchanges that faults name, of the last run, which is the one that failed; then the rest of that run."""
-    named = {(fault.ask, fault.copy) for fault in verdict.faults}
-    is_named = (place.exchange.ask, place.exchange.copy) in named
-    return (not is_named, -place.run, place.exchange.copy > 0)
+    is_named = any((fault.ask, fault.copy) == (exchange.ask, exchange.copy) for fault in verdict.faults)
+    return (not is_named, -run, exchange.copy > 0)
 
 
-def _show(place: _Place, room: _Room, max_bytes: int, secrets: SecretsOut) -> Transcript:
-    exchange = place.exchange
+def _show(run: int, exchange: Exchange, room: _Room, max_bytes: int, secrets: SecretsOut) -> Transcript:
     request = show_bytes(secrets.of_bytes(exchange.request), min(room.request, max_bytes // 2))
     raw = b"".join(piece.data for piece in exchange.pieces)
     response = show_bytes(secrets.of_bytes(raw), min(room.response, max_bytes - num_shown(request)))
     says = f"{exchange.ending.value}: {exchange.detail}" if exchange.detail else exchange.ending.value
     findings = exchange.framing_findings[:MAX_FRAMING]
     return Transcript(
-        run=place.run,
+        run=run,
         ask=exchange.ask,
         copy=exchange.copy,
         method=exchange.method,

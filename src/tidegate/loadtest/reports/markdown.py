@@ -1,7 +1,5 @@
 """The report as Markdown, for a comment or a page. Pure."""
 
-import re
-
 from tidegate.loadtest.report import Report
 from tidegate.loadtest.reports.rows import (
     count_requests,
@@ -14,14 +12,7 @@ from tidegate.loadtest.reports.rows import (
     spell_spread,
 )
 from tidegate.loadtest.reports.words import conclude, tell_requirement
-from tidegate.reporting.visible_text import visible
-
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~&])")
-
-
-def quote(text: str) -> str:
-    """Returns the text so that Markdown shows it as it stands, in a table too."""
-    return _SPECIAL.sub(r"\\\1", " ".join(visible(text, keeps="\n\t").split()))
+from tidegate.reporting.markdown_text import quote
 
 
 def render_markdown(report: Report) -> str:
