@@ -67,7 +67,7 @@ class BenchProgress:
         if is_due:
             self._told_at = now
         if self._bar is not None:
-            text = f"{self._title}: {self._tell(now)}" if is_due else None
+            text = f"{self._title}: {self._tell_rate(now)}" if is_due else None
             self._bar.update(self._task, completed=self._num_ended, description=text)
         elif is_due:
             self._console.print(Text(f"{self._title}: {self._num_ended}/{self._num_requests}, {self._tell(now)}"))
@@ -78,9 +78,11 @@ class BenchProgress:
         self._num_ended = self._num_errors = self._num_tokens = 0
         self._firsts.clear()
 
+    def _tell_rate(self, now: float) -> str:
+        return f"{digits(self._num_tokens / max(now - self._begun_at, 1e-9))} tokens/s"
+
     def _tell(self, now: float) -> str:
-        rate = self._num_tokens / max(now - self._begun_at, 1e-9)
-        words = [f"{digits(rate)} tokens/s", f"{self._num_errors} errors" if self._num_errors else "no errors"]
+        words = [self._tell_rate(now), f"{self._num_errors} errors" if self._num_errors else "no errors"]
         first = describe(self._firsts)
         if first is not None:
             words.insert(1, f"first token p50 {spell_time(first.p50)}, p99 {spell_time(first.p99)}")

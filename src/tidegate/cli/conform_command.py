@@ -103,7 +103,7 @@ def conform(**options: Any) -> None:
       tidegate conform --base-url http://127.0.0.1:8000/v1 --only 'stream.*' --report stream.html
       tidegate conform --base-url https://api.example.com/v1 --profile openai --record before
       tidegate conform --replay before --report before.md
-      tidegate conform --show stream.order
+      tidegate conform --show stream.finish_once
     """
     try:
         sys.exit(_run(_Orders(**options)))

@@ -21,8 +21,8 @@ def open_console(stream: TextIO | None) -> Console:
 
 
 def make_bar(console: Console) -> Progress | None:
-    """Returns a bar that goes when it ends, or None where nobody would see it move."""
+    """Returns a bar that goes when it ends, narrow enough for words beside it; None where nobody would see it move."""
     if not console.is_terminal:
         return None
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, console=console, transient=True)

@@ -128,6 +128,7 @@ def _bytes_of(shown: Shown, max_bytes: int) -> Markup:
 def _message(content: str) -> Markup:
     """In a head of HTTP, lines end with CRLF: only those that do not are marked. In a body everything unseen is."""
     head, blank, body = content.partition("\r\n\r\n")
+    head = head if blank else head.removesuffix("\r")
     lines = [text(line).replace("\n", "<i>\\n</i>\n") for line in head.split("\r\n")]
     return Markup("\n".join(lines) + ("\n\n" if blank else "") + text(body))
 
