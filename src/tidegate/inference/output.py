@@ -19,8 +19,8 @@ class TokenDelta(msgspec.Struct, array_like=True, omit_defaults=True):
     The finishing token itself (end token, stop token) is among `token_ids`: it was generated and counts.
     `logprobs`, when asked for, has one entry for each of `token_ids`. `num_prompt_tokens` and `num_cached_tokens` are
     set with the request's first delta, and so is `queue_s`, the seconds that the request waited in the engine before
-    its prefill began. `prompt_logprobs` arrive in order before the first token, possibly over several deltas; the first
-    entry of all is None. `stop_token` names the member of `stop_token_ids` that matched. `pooled`, with
+    its prefill began. `prompt_logprobs` arrive in order before the first token, possibly over several deltas; the
+    entry of position 0 is None. `stop_token` names the member of `stop_token_ids` that matched. `pooled`, with
     `finish` POOLED, is the vector of a prompt that was only read: little-endian 32-bit floats, as the model gave them.
     """
 
