@@ -11,7 +11,8 @@ from tidegate.cli.check_machine import check_engine_options
 from tidegate.cli.check_model import check_grammar, check_template
 from tidegate.cli.finding import Finding, ok, problem
 from tidegate.cli.gguf_header import GgufHeader
-from tidegate.cli.model_loading import FormatError, LoadedModel, LoadError, load_model
+from tidegate.cli.load_error import LoadError
+from tidegate.cli.model_loading import FormatError, LoadedModel, load_model
 from tidegate.cli.model_source import Hub
 from tidegate.cli.prefix_cache_text import prefix_cache_text
 from tidegate.cli.ready_text import describe_formats

@@ -7,12 +7,12 @@ from dataclasses import asdict
 import msgspec
 
 from tidegate.cli.drain_order import DrainOrder
-from tidegate.cli.engine_acts import EngineActs
+from tidegate.cli.engine_acts import Acts
 from tidegate.cli.operator import abort_reply, drain_reply
 from tidegate.cli.worker_pool import WorkerPool
 from tidegate.contract.admin_query import RequestFilter
 from tidegate.contract.codec import encode_json
-from tidegate.engines.local.client import LocalEngine
+from tidegate.engine.port import Engine
 from tidegate.errors import EngineUnavailable, ServeError
 from tidegate.lifecycle.admission_statistics import AdmissionStatistics
 from tidegate.observability.exposition import render_metrics
@@ -28,7 +28,7 @@ class PooledView:
 
     def __init__(
         self,
-        engine: LocalEngine,
+        engine: Engine,
         metrics: MetricsObserver,
         served: ServedModel,
         order: DrainOrder,
@@ -76,7 +76,7 @@ class PooledView:
 class PooledOperator:
     """Implements the operator port of the HTTP layer. Ids are unique over all workers: one of them knows it."""
 
-    def __init__(self, view: PooledView, engine: EngineActs, order: DrainOrder) -> None:
+    def __init__(self, view: PooledView, engine: Acts, order: DrainOrder) -> None:
         self._view = view
         self._engine = engine
         self._order = order

@@ -15,7 +15,8 @@ import uvloop
 
 from tidegate.cli.access import AccessError
 from tidegate.cli.drain_order import DrainOrder
-from tidegate.cli.model_loading import LoadError, load_model
+from tidegate.cli.load_error import LoadError
+from tidegate.cli.model_loading import load_model
 from tidegate.cli.open_ledger import check_ledger
 from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, ignore_signals, on_signals
 from tidegate.cli.public_server import PublicServer

@@ -1,0 +1,77 @@
+"""`tidegate serve` in front of a remote engine gives what it gives with the simulated engine in a process of its own.
+
+The stand-in computes what the simulated engine computes, and the tokenizer's folder has its tokens, so bodies are equal
+byte by byte but for ids, times, names and the revision.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from harness.byte_folder import write_byte_folder
+from harness.raw_http import request
+from harness.server_process import ServerProcess
+from harness.sglang_speech import SglangSpeech
+from harness.stand_in_thread import StandInThread
+from harness.vllm_speech import VllmSpeech
+from tidegate.backends.simulated import SimulatedModel, SimulatedShape
+from tidegate.testing.engine_pair import simulated_core
+
+SPEECHES = {"vllm-http": VllmSpeech, "sglang": SglangSpeech}
+_CHANGING = re.compile(rb'"(id|created|model|system_fingerprint)":("[^"]*"|\d+)')
+
+
+def successor_core() -> Any:
+    return simulated_core(SimulatedModel.SUCCESSOR, SimulatedShape(max_sequences=8, num_blocks=512))
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, ServerProcess]]:
+    folder = write_byte_folder(tmp_path_factory.mktemp("tokenizer"))
+    with ExitStack() as stack:
+        found = {"simulated": stack.enter_context(ServerProcess("simulated"))}
+        for kind, speech in SPEECHES.items():
+            stand_in = stack.enter_context(StandInThread(speech(), make_core=successor_core))
+            found[kind] = stack.enter_context(
+                ServerProcess(kind, engine__url=stand_in.url, model__tokenizer=folder, model__source="test/model")
+            )
+        yield found
+
+
+def chat(**fields: Any) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": "abc"}], "max_tokens": 6, "temperature": 0, **fields}
+
+
+CALLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "whole": ("/v1/chat/completions", chat()),
+    "streamed": ("/v1/chat/completions", chat(stream=True)),
+    "streamed with usage": ("/v1/chat/completions", chat(stream=True, stream_options={"include_usage": True})),
+    "several choices": ("/v1/chat/completions", chat(n=3)),
+    "stop string": ("/v1/chat/completions", chat(stop=["g"], stream=True)),
+    "stop token": ("/v1/chat/completions", chat(stop_token_ids=[102])),
+    "log-probabilities": ("/v1/chat/completions", chat(logprobs=True, top_logprobs=3)),
+    "streamed log-probabilities": ("/v1/chat/completions", chat(logprobs=True, top_logprobs=2, stream=True)),
+    "completion": ("/v1/completions", {"prompt": "abc", "max_tokens": 5, "temperature": 0}),
+    "echo with scores": ("/v1/completions", {"prompt": "abc", "max_tokens": 0, "echo": True, "logprobs": 2}),
+    "two prompts": ("/v1/completions", {"prompt": ["abc", "xyz"], "max_tokens": 4, "temperature": 0}),
+    "too long": ("/v1/completions", {"prompt": "abc", "max_tokens": 100_000}),
+    "bias": ("/v1/chat/completions", chat(logit_bias={"88": 100})),
+}
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("kind", SPEECHES)
+def test_a_remote_engine_answers_with_the_same_bytes(servers: dict[str, ServerProcess], kind: str, name: str) -> None:
+    path, body = CALLS[name]
+    own = request(servers["simulated"].port, "POST", path, body)
+    theirs = request(servers[kind].port, "POST", path, body)
+    assert theirs.status == own.status
+    assert _fixed(theirs.body) == _fixed(own.body)
+
+
+def _fixed(body: bytes) -> bytes:
+    return _CHANGING.sub(rb'"\1":"*"', body)
