@@ -115,7 +115,7 @@ class SglangSpeech:
                 "finish_reason": _finish(delta.finish, delta.stop_token, ids),
             }
             if body.get("return_logprob"):
-                meta |= _logprobs(entries[start:], scores, body.get("top_logprobs_num", 0))
+                meta |= _logprobs(entries[start:], scores, body)
             yield json.dumps({"text": "?", "output_ids": ids[start:], "meta_info": meta}).encode()
         yield b"[DONE]"
 
@@ -134,17 +134,20 @@ def _finish(finish: EngineFinish | None, stop_token: int | None, ids: list[int])
             return {"type": "stop", "matched": ids[-1] if stop_token is None else stop_token}
 
 
-def _logprobs(entries: list[TokenLogprob], scores: list[TokenLogprob | None], num_top: int) -> dict[str, Any]:
+def _logprobs(entries: list[TokenLogprob], scores: list[TokenLogprob | None], body: Any) -> dict[str, Any]:
+    prompt, num_top = body["input_ids"], body.get("top_logprobs_num", 0)
     found: dict[str, Any] = {
         "output_token_logprobs": [[one.logprob, one.token_id, None] for one in entries],
-        "input_token_logprobs": [
-            [None, 0, None] if one is None else [one.logprob, one.token_id, None] for one in scores
-        ],
+        "input_token_logprobs": [_scored(one, token_id) for one, token_id in zip(scores, prompt, strict=False)],
     }
     if num_top:
         found["output_top_logprobs"] = [_top(one, num_top) for one in entries]
         found["input_top_logprobs"] = [None if one is None else _top(one, num_top) for one in scores]
     return found
+
+
+def _scored(one: TokenLogprob | None, token_id: int) -> Any:
+    return [None if one is None else one.logprob, token_id, None]
 
 
 def _top(one: TokenLogprob, num_top: int) -> Any:
