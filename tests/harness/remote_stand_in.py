@@ -81,6 +81,12 @@ class StandIn:
         self._handlers: set[asyncio.Task[None]] = set()
 
     @property
+    def names(self) -> list[str]:
+        """The ids of all generations, but for trials, which have none."""
+        ids = (body.get("request_id") or body.get("rid") for body in self.requests)
+        return [one for one in ids if one is not None]
+
+    @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 

@@ -60,13 +60,19 @@ class Ask:
         """Raises EngineAway."""
         return await self._exchange("POST", path, body)
 
+    async def expect_health(self, path: str) -> None:
+        """Raises EngineAway where the engine does not say that it is well, EngineUnfit for a wrong key."""
+        answer = await self.get(path)
+        _check_key(path, answer)
+        if answer.status != 200:
+            raise EngineAway(f"it says that it is not well: {answer.shown}")
+
     async def get_as(self, path: str, kind: type[T]) -> T | None:
         """Returns JSON of this shape; None where there is no such path. Raises EngineAway and EngineUnfit."""
         answer = await self.get(path)
         if answer.status in (404, 405):
             return None
-        if answer.status in (401, 403):
-            raise EngineUnfit(f"it refuses our API key on {path}; engine.api_key_file must name the file with it")
+        _check_key(path, answer)
         if answer.status != 200:
             raise EngineAway(f"{path} was answered with {answer.shown}")
         return answer.read(kind)
@@ -90,6 +96,11 @@ class Ask:
             raise EngineAway(f"{path} was not answered within {self._timeout_s:g} s") from None
         except OSError as error:
             raise EngineAway(f"it cannot be reached: {error.strerror or error}") from None
+
+
+def _check_key(path: str, answer: Answer) -> None:
+    if answer.status in (401, 403):
+        raise EngineUnfit(f"it refuses our API key on {path}; engine.api_key_file must name the file with it")
 
 
 class _Whole:

@@ -148,9 +148,7 @@ class RemoteWatch:
     async def _illness(self, recognition: Recognition, *, is_thorough: bool) -> str | None:
         """Returns what is wrong, or None. A thorough look asks again who answers."""
         try:
-            answer = await self._ask.get(self._kind.health_path)
-            if answer.status != 200:
-                return f"it says that it is not well: {answer.shown}"
+            await self._ask.expect_health(self._kind.health_path)
             now = await self._kind.recognise(self._ask) if is_thorough or self._is_new_connection() else recognition
             compare_identity(recognition, now)
         except (EngineAway, EngineUnfit) as error:

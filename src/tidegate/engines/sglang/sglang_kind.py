@@ -84,9 +84,7 @@ class SglangKind:
         return _recognition(server)
 
     async def introduce(self, ask: Ask) -> Introduction:
-        health = await ask.get(self.health_path)
-        if health.status != 200:
-            raise EngineAway(f"it says that it is not well: {health.shown}")
+        await ask.expect_health(self.health_path)
         server = await _server(ask)
         self._check_name(server)
         _check_server(server)

@@ -6,7 +6,7 @@ refused, because SGLang would give those after temperature, bias, penalties and 
 """
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -148,7 +148,7 @@ class _Meta(msgspec.Struct):
 class _Answer(msgspec.Struct):
     output_ids: list[int] | None = None
     meta_info: _Meta | None = None
-    error: msgspec.Raw | None = None
+    error: Any = None
 
 
 _DECODER = msgspec.json.Decoder(_Answer)

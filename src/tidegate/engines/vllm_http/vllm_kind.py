@@ -82,9 +82,7 @@ class VllmKind:
         return _recognition(card, await _metrics(ask))
 
     async def introduce(self, ask: Ask) -> Introduction:
-        health = await ask.get(self.health_path)
-        if health.status != 200:
-            raise EngineAway(f"it says that it is not well: {health.shown}")
+        await ask.expect_health(self.health_path)
         card = await self._card(ask)
         length = self._facts.effective_length(card.max_model_len)
         metrics = await _metrics(ask)

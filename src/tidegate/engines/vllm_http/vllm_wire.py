@@ -6,6 +6,7 @@ text. An answer that is no stream carries the prompt's scores; a stream has none
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -163,7 +164,7 @@ class _Answer(msgspec.Struct):
     choices: list[_Choice] = []
     usage: _Usage | None = None
     prompt_logprobs: list[dict[int, _Score] | None] | None = None
-    error: msgspec.Raw | None = None
+    error: Any = None
 
 
 _DECODER = msgspec.json.Decoder(_Answer)
