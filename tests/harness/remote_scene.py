@@ -70,6 +70,10 @@ class RemoteScene:
         assert self.engine.num_open == 0
         assert self.pool.num_open == 0
 
+    @property
+    def url_of_stand_in(self) -> str:
+        return self.stand_in.url
+
     def make_request(
         self, request_id: str, *, num_choices: int = 1, max_tokens: int = 8, seed: int = 1
     ) -> InferenceRequest:

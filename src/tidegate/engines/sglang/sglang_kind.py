@@ -102,6 +102,11 @@ class SglangKind:
             grammars=await self._grammars(ask, server),
         )
         info = self._model(server, model, length, abilities)
+        if info.max_sequences < self._facts.max_sequences:
+            notes += (
+                f"the engine runs {info.max_sequences} sequences at once, and engine.max_sequences lets "
+                f"{self._facts.max_sequences} in: some wait there",
+            )
         return Introduction(_recognition(server), info, SglangDialect(abilities), notes)
 
     def _check_name(self, server: _Server) -> None:
