@@ -27,6 +27,10 @@ class GrammarWriter:
         self._spell = spell
         self._kept: OrderedDict[GrammarRule, str] = OrderedDict()
 
+    @property
+    def num_kept(self) -> int:
+        return len(self._kept)
+
     def text(self, rule: GrammarRule) -> str:
         """Returns the grammar. Raises UnsupportedParameter for what cannot be written as one."""
         text = self._kept.pop(rule, None)
