@@ -11,7 +11,7 @@ from harness.remote_scene import QUICK, RemoteScene
 from harness.remote_stand_in import Fault
 from harness.sglang_speech import SglangSpeech
 from harness.vllm_speech import VllmSpeech
-from tidegate.engines.remote.watch import RemoteStartFailed
+from tidegate.engines.remote.start_failed import RemoteStartFailed
 from tidegate.engines.sglang.sglang_kind import SglangKind
 from tidegate.engines.vllm_http.vllm_kind import VllmKind
 from tidegate.errors import EngineLost, EngineRefused, EngineUnavailable, ServeError

@@ -9,7 +9,7 @@ from tidegate.cli.grammar_loading import NOT_LOADED, GrammarUnusable, LoadedGram
 from tidegate.cli.load_error import LoadError
 from tidegate.cli.model_source import Hub, ModelSource, find_model
 from tidegate.cli.model_source_error import ModelSourceError
-from tidegate.cli.remote_engine import is_remote, load_tokenizer, remote_endpoint
+from tidegate.cli.remote_settings import is_remote
 from tidegate.cli.settings import LimitSettings, Settings
 from tidegate.contract.bounds import Limits
 from tidegate.inference.model_info import ModelInfo
@@ -60,6 +60,8 @@ def load_model(settings: Settings, hub: Hub | None = None) -> LoadedModel:
 
 def _load_remote(settings: Settings) -> LoadedModel:
     """The engine runs elsewhere: of the model only the tokenizer's folder is here."""
+    from tidegate.cli.remote_engine import load_tokenizer, remote_endpoint
+
     remote_endpoint(settings)
     tokenizer, facts, name = load_tokenizer(settings)
     return _with_grammar(settings, _serve(settings, tokenizer, facts, (name,)), None)

@@ -1,6 +1,6 @@
 """What a person is told about the prefix cache: at the start, and by `tidegate doctor`."""
 
-from tidegate.cli.remote_engine import is_remote
+from tidegate.cli.remote_settings import is_remote
 from tidegate.cli.settings import Settings
 from tidegate.inference.model_info import ModelInfo
 

@@ -3,7 +3,7 @@
 import json
 
 from tidegate.cli.model_loading import LoadedModel
-from tidegate.cli.remote_engine import is_remote
+from tidegate.cli.remote_settings import is_remote
 from tidegate.cli.settings import Settings
 from tidegate.cli.speculation_text import sameness_text, speculation_text
 from tidegate.inference.model_info import ModelInfo

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from tidegate.cli.load_error import LoadError
 from tidegate.cli.settings import Settings
+from tidegate.engines.remote.ask import Ask
 from tidegate.engines.remote.client import RemoteEngine
 from tidegate.engines.remote.connection_pool import ConnectionPool
-from tidegate.engines.remote.dialect import RemoteKind
+from tidegate.engines.remote.dialect import Introduction, Recognition, RemoteKind
 from tidegate.engines.remote.endpoint import Endpoint, UnusableUrl, parse_endpoint
 from tidegate.engines.remote.remote_grammar import GrammarWriter
 from tidegate.engines.remote.served_facts import ServedFacts
@@ -17,23 +18,17 @@ from tidegate.engines.sglang.sglang_kind import SglangKind
 from tidegate.engines.vllm_http.vllm_kind import VllmKind
 from tidegate.grammar.registry import DEFAULT_BACKEND
 from tidegate.serving.served_model import ServedModel
-from tidegate.text.hf_token_bytes import UnusableTokenizer
-from tidegate.text.hf_tokenizer import HfTokenizer, read_hf_folder
-from tidegate.text.vocabulary import ModelFacts, Vocabulary
+from tidegate.text.vocabulary import ModelFacts, Tokenizer, Vocabulary
 
-REMOTE_KINDS: dict[str, Callable[[ServedFacts], RemoteKind]] = {"sglang": SglangKind, "vllm-http": VllmKind}
+_KINDS: dict[str, Callable[[ServedFacts], RemoteKind]] = {"sglang": SglangKind, "vllm-http": VllmKind}
 MAX_KEY_BYTES = 4096
+LOOK_TIMEOUT_S = 10.0
 PROBES = (
     "The bridge is 31.5 m long; 27 people cross it every day, aren't they?\n\n",
     'def area(r):\n    return 3.14159 * r**2  # "m²"\n\t{"k": [1, 20, 300]}',
     "Straße, naïve, Ελλάδα, Москва, 東京タワー, 서울, مرحبا, 👩‍🔬🎉",
 )
 """Texts that tokenizers cut differently: numbers, blanks, code, scripts."""
-
-
-def is_remote(settings: Settings) -> bool:
-    """Whether the engine runs elsewhere: it is found, and not started."""
-    return settings.engine.kind in REMOTE_KINDS
 
 
 def remote_endpoint(settings: Settings) -> Endpoint:
@@ -47,13 +42,16 @@ def remote_endpoint(settings: Settings) -> Endpoint:
         raise LoadError(f"engine.url cannot be used: {error}.") from None
 
 
-def load_tokenizer(settings: Settings) -> tuple[HfTokenizer, ModelFacts, str]:
+def load_tokenizer(settings: Settings) -> tuple[Tokenizer, ModelFacts, str]:
     """Returns the tokenizer, what the files beside it say, and a name for the model. Raises LoadError."""
     if settings.model.tokenizer is None:
         raise LoadError(
             f"model.tokenizer must name the folder with the model's tokenizer.json: the {settings.engine.kind} engine "
             "is spoken to in tokens. Give it with --tokenizer FOLDER."
         )
+    from tidegate.text.hf_token_bytes import UnusableTokenizer
+    from tidegate.text.hf_tokenizer import HfTokenizer, read_hf_folder
+
     folder = Path(settings.model.tokenizer)
     try:
         tokenizer = HfTokenizer(read_hf_folder(folder))
@@ -92,8 +90,27 @@ def make_watch(
     loop = asyncio.get_running_loop()
     pool = ConnectionPool(remote_endpoint(settings), loop.time)
     engine = RemoteEngine(pool, loop.call_exception_handler, call_soon=loop.call_soon, now=loop.time)
-    kind = REMOTE_KINDS[settings.engine.kind](served_facts(settings, served, has_compiler=has_compiler))
+    kind = _KINDS[settings.engine.kind](served_facts(settings, served, has_compiler=has_compiler))
     return RemoteWatch(engine, kind, pool, _watch_settings(settings), take_note)
+
+
+async def look_once(
+    settings: Settings, served: ServedModel, *, has_compiler: bool, is_thorough: bool
+) -> Recognition | Introduction:
+    """Asks the engine who it is, or, thoroughly, everything that is asked at a start.
+
+    Raises LoadError, EngineAway and EngineUnfit.
+    """
+    pool = ConnectionPool(remote_endpoint(settings), asyncio.get_running_loop().time)
+    kind = _KINDS[settings.engine.kind](served_facts(settings, served, has_compiler=has_compiler))
+    try:
+        ask = Ask(pool, LOOK_TIMEOUT_S)
+        if is_thorough:
+            return await kind.introduce(ask)
+        await ask.expect_health(kind.health_path)
+        return await kind.recognise(ask)
+    finally:
+        pool.close()
 
 
 def _watch_settings(settings: Settings) -> WatchSettings:

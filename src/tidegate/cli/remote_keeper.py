@@ -1,16 +1,11 @@
 """RemoteKeeper: what the server does with an engine that it did not start, in the shape of the supervisor of one."""
 
-import asyncio
-
 from structlog.typing import FilteringBoundLogger
 
-from tidegate.cli.engine_acts import Acts
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.remote_engine import make_watch
 from tidegate.cli.settings import Settings
 from tidegate.engines.remote.client import RemoteEngine
-from tidegate.errors import UnsupportedParameter
-from tidegate.serving.reply import WholeReply
 
 
 class RemoteKeeper:
@@ -42,16 +37,3 @@ class RemoteKeeper:
     async def aclose(self) -> None:
         """Lets go of the engine. Open requests fail. Idempotent."""
         await self._watch.aclose()
-
-
-class RemoteActs(Acts):
-    """An operator's acts that belong to where the engine runs."""
-
-    async def flush_cache(self) -> WholeReply:
-        raise UnsupportedParameter("The engine runs elsewhere: its cache is dropped there.")
-
-    async def restart_engine(self, wait_s: float) -> WholeReply:  # noqa: ARG002 - the port's argument
-        raise UnsupportedParameter("The engine runs elsewhere: it is restarted there.")
-
-    async def aclose(self) -> None:
-        await asyncio.sleep(0)

@@ -20,7 +20,7 @@ from tidegate.cli.settings import Settings
 from tidegate.cli.sockets import Sockets
 from tidegate.cli.wiring import install_loop_reports, open_log
 from tidegate.engines.local.supervisor import EngineStartFailed
-from tidegate.engines.remote.watch import RemoteStartFailed
+from tidegate.engines.remote.start_failed import RemoteStartFailed
 from tidegate.http.listener import ListenError
 from tidegate.lifecycle.ledger_port import LedgerBroken
 

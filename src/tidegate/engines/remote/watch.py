@@ -14,11 +14,8 @@ from tidegate.engines.remote.ask import Ask, EngineAway, EngineUnfit
 from tidegate.engines.remote.client import RemoteEngine
 from tidegate.engines.remote.connection_pool import ConnectionPool
 from tidegate.engines.remote.dialect import Introduction, Recognition, RemoteKind
+from tidegate.engines.remote.start_failed import RemoteStartFailed
 from tidegate.engines.remote.whereabouts import RemoteCondition, RemotePhase, compare_identity
-
-
-class RemoteStartFailed(Exception):
-    """The engine answers, but cannot be served; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
