@@ -87,4 +87,4 @@ class RemoteActs(Acts):
         raise UnsupportedParameter("The engine runs elsewhere: it is restarted there.")
 
     async def aclose(self) -> None:
-        await asyncio.sleep(0)
+        return None

@@ -36,6 +36,10 @@ class ConnectionPool:
     def num_open(self) -> int:
         return len(self._open)
 
+    @property
+    def num_idle(self) -> int:
+        return len(self._idle)
+
     def try_take(self) -> HttpConnection | None:
         """Returns a fresh idle connection, or None."""
         while self._idle:

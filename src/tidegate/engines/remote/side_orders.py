@@ -21,6 +21,10 @@ class SideOrders:
         self._ask = Ask(pool, SIDE_TIMEOUT_S)
         self._tasks: set[asyncio.Task[None]] = set()
 
+    @property
+    def num_open(self) -> int:
+        return len(self._tasks)
+
     def send(self, order: Order) -> None:
         """Sends it unless too many are on their way."""
         if len(self._tasks) >= MAX_SIDE_ORDERS:
