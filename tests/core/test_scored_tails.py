@@ -68,10 +68,10 @@ def test_entries_begin_at_the_position_that_was_asked_for(first_scored: int) -> 
 
 @pytest.mark.parametrize("length", range(len(QUESTION) - BLOCK + 1, len(QUESTION) + 1))
 def test_answers_to_one_question_read_it_once(length: int) -> None:
-    """All but the token whose logits score the first of the answer, in whole blocks."""
+    """All but the token whose logits score the first of the answer."""
     asked = {answer: make_scored(answer, QUESTION[:length]) for answer in ANSWERS}
     driver = _scores(*asked.values())
-    in_memory = (length - 1) // BLOCK * BLOCK
+    in_memory = length - 1
     num_rest = sum(length + len(answer) - in_memory for answer in ANSWERS)
     assert driver.core.statistics().num_prefill_tokens == in_memory + num_rest
     assert [driver.records[answer, 0].num_cached_tokens for answer in ANSWERS] == [0, in_memory, in_memory]

@@ -123,7 +123,9 @@ def test_a_run_says_who_counted_its_tokens(counted: list[bool], told: str) -> No
 
 
 def test_the_longest_gap_is_of_any_request_and_of_a_group() -> None:
-    run = run_of(done(0.0, 1.0, 1.1, 1.3, group="short"), done(0.0, 1.0, 6.0, group="long"), done(0.0, 1.0, group="one"))
+    run = run_of(
+        done(0.0, 1.0, 1.1, 1.3, group="short"), done(0.0, 1.0, 6.0, group="long"), done(0.0, 1.0, group="one")
+    )
     names = ("itl_max", "short.itl_max", "long.itl_max", "one.itl_max")
     assert [read_metric(run, name) for name in names] == [5.0, pytest.approx(0.2), 5.0, None]
     assert not metric_of("short.itl_max").is_more_better

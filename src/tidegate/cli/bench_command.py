@@ -14,12 +14,13 @@ from tidegate.loadtest.answer_schemas import SCHEMAS
 from tidegate.loadtest.arrivals import Arrival
 from tidegate.loadtest.length import Length, read_length
 from tidegate.loadtest.orders import Bounds, Load, Orders
-from tidegate.loadtest.reports.write import check_report_path
+from tidegate.loadtest.reports.renderers import RENDERERS
 from tidegate.loadtest.requirement import Requirement, read_requirement
 from tidegate.loadtest.session_file import MAX_FILE_BYTES, SessionFileError, read_sessions
 from tidegate.loadtest.slo import Slo
 from tidegate.loadtest.target import Target, TargetError, check_key, read_base_url
 from tidegate.loadtest.workloads import Kind, Workload
+from tidegate.reporting.report_file import ReportError, check_report_path
 
 MAX_SESSIONS = 100_000
 MAX_CLIENTS = 4096
@@ -219,8 +220,8 @@ def _job(options: dict[str, Any]) -> Job:
         raise click.UsageError("--clients is a closed loop and --rate an open one: give one of them")
     for path in options["reports"]:
         try:
-            check_report_path(path)
-        except ValueError as error:
+            check_report_path(path, RENDERERS)
+        except ReportError as error:
             raise click.UsageError(f"--report {error}") from None
     requirements: tuple[Requirement, ...] = options["requirements"]
     if options["against"] is not None and any(each.is_time for each in requirements):

@@ -77,7 +77,8 @@ def _software(settings: Settings, probe: LlamaProbe | None) -> list[Finding]:
 def _model_file(settings: Settings, hub: Hub, *, has_gpu: bool) -> tuple[ModelFileFacts | None, list[Finding]]:
     """Looks at the model file without any library; None where there is no file to look at."""
     if settings.engine.kind != "llama":
-        return None, [ok("model file", f"none: the {settings.engine.kind} engine needs no model")]
+        where = f"at {settings.engine.url}" if settings.engine.url else "needs no model"
+        return None, [ok("model file", f"none here: the {settings.engine.kind} engine {where}")]
     try:
         source = find_model(settings.model.source, hub)
     except facts.NotHere as error:

@@ -8,8 +8,13 @@ from tidegate.inference.turn_rule import TurnRule
 def told_engine(settings: Settings, model_path: str | None) -> EngineOptions:
     """Returns what follows from the settings alone: nothing of what was loaded, or lies in a folder."""
     engine = settings.engine
+    match engine.kind:
+        case "llama" | "scripted" | "simulated" as backend:
+            pass
+        case _:
+            raise RuntimeError(f"the {engine.kind} engine is no process of ours")
     return EngineOptions(
-        backend=engine.kind,
+        backend=backend,
         model_path=model_path,
         max_model_len=settings.model.max_model_len,
         max_sequences=engine.max_sequences,

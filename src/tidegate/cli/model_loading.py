@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tidegate.cli.grammar_loading import NOT_LOADED, GrammarUnusable, LoadedGrammar, load_grammar
+from tidegate.cli.load_error import LoadError
 from tidegate.cli.model_source import Hub, ModelSource, find_model
 from tidegate.cli.model_source_error import ModelSourceError
+from tidegate.cli.remote_settings import is_remote
 from tidegate.cli.settings import LimitSettings, Settings
 from tidegate.contract.bounds import Limits
 from tidegate.inference.model_info import ModelInfo
@@ -24,10 +26,6 @@ from tidegate.text.vocabulary import ModelFacts, Tokenizer
 
 CONTENTS_TEMPLATE = "{% for message in messages %}{{ message.content }}{% endfor %}"
 """What the scripted and the simulated engine read: the contents, and nothing around them."""
-
-
-class LoadError(Exception):
-    """The model cannot be served; the message says what to do."""
 
 
 class FormatError(LoadError):
@@ -51,11 +49,22 @@ def load_model(settings: Settings, hub: Hub | None = None) -> LoadedModel:
         except ModelSourceError as error:
             raise LoadError(str(error)) from error
         return _with_grammar(settings, _load_gguf(settings, source), source)
+    if is_remote(settings):
+        return _load_remote(settings)
     tokenizer = ByteTokenizer()
     facts = ModelFacts(
         "byte-tokenizer-1", {"default": CONTENTS_TEMPLATE}, BOS_TOKEN, EOS_TOKEN, pair_separator=(EOS_TOKEN_ID,)
     )
     name = settings.model.source or settings.engine.kind
+    return _with_grammar(settings, _serve(settings, tokenizer, facts, (name,)), None)
+
+
+def _load_remote(settings: Settings) -> LoadedModel:
+    """The engine runs elsewhere: of the model only the tokenizer's folder is here."""
+    from tidegate.cli.remote_engine import load_tokenizer, remote_endpoint
+
+    remote_endpoint(settings)
+    tokenizer, facts, name = load_tokenizer(settings)
     return _with_grammar(settings, _serve(settings, tokenizer, facts, (name,)), None)
 
 

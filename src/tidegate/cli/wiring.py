@@ -21,7 +21,7 @@ from tidegate.cli.sockets import is_loopback
 from tidegate.cli.state_folder import CALIBRATION_FILE, StateFolderError, locate_state_folder, make_private_folder
 from tidegate.contract.unknown_fields import UnknownFieldPolicy
 from tidegate.engine.options import EngineOptions
-from tidegate.engines.local.client import LocalEngine
+from tidegate.engine.port import WatchedEngine
 from tidegate.engines.local.restart_policy import RestartSettings
 from tidegate.engines.local.supervisor import SupervisorSettings
 from tidegate.grammar.registry import NO_BACKEND
@@ -95,7 +95,7 @@ def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
 def build_parts(
     settings: Settings,
     loaded: LoadedModel,
-    engine: LocalEngine,
+    engine: WatchedEngine,
     logger: FilteringBoundLogger,
     gate_socket: Path | None = None,
 ) -> ServerParts:
@@ -177,7 +177,7 @@ def _grammar_check(settings: Settings, loaded: LoadedModel, observer: Observer) 
     )
 
 
-def build_gate(settings: Settings, drain: Drain, source: LocalEngine) -> LocalGate:
+def build_gate(settings: Settings, drain: Drain, source: WatchedEngine) -> LocalGate:
     """Returns what lets requests into the engine."""
     engine, admission = settings.engine, settings.admission
     limits = AdmissionLimits(
@@ -208,7 +208,7 @@ def _calibration_file(settings: Settings) -> str | None:
         return None
 
 
-def _report_engine(engine: LocalEngine, observer: Observer, drain: Drain) -> None:
+def _report_engine(engine: WatchedEngine, observer: Observer, drain: Drain) -> None:
     """Tells the observer each time that the engine becomes ready or goes away, except at our own end."""
 
     def tell(*, reason: str | None) -> None:

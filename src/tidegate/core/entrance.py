@@ -7,9 +7,9 @@ Decides:
 - A sequence whose next block another one with the same salt is about to read waits for that one, too, and keeps its
   place and a row: twenty requests with one beginning that come at once compute it once. Who is held, or not due, makes
   nobody wait.
-- A sequence begins with what is in memory of its tokens: all of a sibling's prompt, else the longest beginning in whole
-  blocks that anybody with the same salt holds, running or ended. Tokens whose logits it owes are computed: its last
-  one at least, and where prompt tokens are scored, from the one before the first of them on.
+- A sequence begins with what is in memory of its tokens: all of a sibling's prompt, else the longest beginning, of one
+  block at least, that anybody with the same salt holds, running or ended. Tokens whose logits it owes are computed: its
+  last one at least, and where prompt tokens are scored, from the one before the first of them on.
 
 Does not know tokens of a step, or what happens to a sequence later.
 """

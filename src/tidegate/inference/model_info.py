@@ -33,3 +33,5 @@ class ModelInfo(msgspec.Struct, frozen=True, array_like=True):
     """The engine's budget of memory, in lines for people; None where nothing is budgeted."""
     max_step_tokens: int | None = None
     """Most tokens in a step."""
+    unserved_fields: tuple[str, ...] = ()
+    """Fields of the public API that this engine does not honour: 422 where a caller gives one."""
