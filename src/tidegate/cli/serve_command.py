@@ -15,6 +15,7 @@ from tidegate.cli.prefix_cache_text import prefix_cache_text
 from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ignore_signals, on_signals
 from tidegate.cli.public_edge import check_edge
 from tidegate.cli.ready_text import grammar_text, memory_text, ready_text, starting_text
+from tidegate.cli.remote_settings import idle_text
 from tidegate.cli.running_server import RunningServer, wait_first
 from tidegate.cli.settings import Settings
 from tidegate.cli.sockets import Sockets
@@ -36,8 +37,7 @@ def run_serve(settings: Settings) -> int:
     except (AccessError, LedgerBroken, LoadError, ListenError) as error:
         console.print(f"tidegate: {error}", style="red", markup=False)
         return EXIT_FAILED if isinstance(error, ListenError) else EXIT_USAGE
-    if loaded.grammar.warning is not None:
-        warnings.append(loaded.grammar.warning)
+    warnings += [words for words in (loaded.grammar.warning, idle_text(settings)) if words is not None]
     for words in warnings:
         console.print(f"tidegate: {words}", style="yellow", markup=False)
     console.print(starting_text(settings, loaded), markup=False)
