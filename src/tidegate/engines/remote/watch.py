@@ -128,7 +128,8 @@ class RemoteWatch:
         while True:
             self._trouble.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._trouble.wait(), self._settings.health_interval_s)
+                async with asyncio.timeout(self._settings.health_interval_s):  # wait_for may swallow our own end
+                    await self._trouble.wait()
             had_trouble = self._trouble.is_set()
             reason = self._silence() or await self._illness(recognition, is_thorough=had_trouble)
             if reason is not None:
