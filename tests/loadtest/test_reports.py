@@ -126,6 +126,18 @@ def test_a_comparison_draws_ratios_and_both_servers() -> None:
     assert "ratios" not in {plot.name for plot in draw_plots(REPORTS[0])}
 
 
+LONGEST = "inter-token latency, longest"
+
+
+def test_the_longest_gap_stands_wherever_gaps_do() -> None:
+    report = REPORTS[2]
+    told = (render_markdown(report), render_terminal(report), unescape(render_html(report)))
+    assert all(LONGEST in text for text in told)
+    assert all("itl_max" in server["spreads"] for server in json.loads(render_json(report))["servers"])
+    assert "itl_max" in {ratio.metric for ratio in report.ratios}
+    assert LONGEST in next(plot for plot in draw_plots(report) if plot.name == "ratios").drawing
+
+
 @EACH_REPORT
 def test_markdown_and_terminal_tell_the_same_numbers(report: Report) -> None:
     markdown, terminal = render_markdown(report), render_terminal(report)

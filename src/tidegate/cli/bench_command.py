@@ -192,13 +192,13 @@ def bench(**options: Any) -> None:
 
     \b
     Workloads: fixed (prompts of their own), shared-prefix (a long system message, many prompts behind it), agent
-    (conversations that grow), mixed (long prompts beside short streams: look at short.itl_p99), constrained (JSON
+    (conversations that grow), mixed (long prompts beside short streams: look at short.itl_p99 and short.itl_max), constrained (JSON
     Schema), or FILE.jsonl with request bodies of yours.
 
     \b
     With --against a second server is asked the same, run by run in turns; every number gets a ratio, first over
     second, with its spread over the runs. Names for --require: requests_per_s, output_tokens_per_s, goodput_per_s,
-    good_share, error_share, and ttft, itl, tpot, e2e with _p50, _p90, _p95, _p99, in seconds, or with ms.
+    good_share, error_share, and ttft, itl, tpot, e2e with _p50, _p90, _p95, _p99, and itl_max, in seconds, or with ms.
 
     \b
     Exit status: 0 measured, 1 a requirement is not met or requests failed, 2 nothing could be measured,

@@ -1,6 +1,6 @@
 """ServerOperator: an operator's acts on a server of one process."""
 
-from tidegate.cli.engine_acts import EngineActs
+from tidegate.cli.engine_acts import Acts
 from tidegate.cli.public_server import PublicServer
 from tidegate.contract.admin import DrainBegun, RequestAborted
 from tidegate.contract.codec import encode_json
@@ -11,7 +11,7 @@ from tidegate.serving.reply import WholeReply
 class ServerOperator:
     """Implements the operator port of the HTTP layer."""
 
-    def __init__(self, server: PublicServer, engine: EngineActs) -> None:
+    def __init__(self, server: PublicServer, engine: Acts) -> None:
         self._server = server
         self._engine = engine
 

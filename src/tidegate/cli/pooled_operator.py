@@ -7,12 +7,12 @@ from dataclasses import asdict
 import msgspec
 
 from tidegate.cli.drain_order import DrainOrder
-from tidegate.cli.engine_acts import EngineActs
+from tidegate.cli.engine_acts import Acts
 from tidegate.cli.operator import abort_reply, drain_reply
 from tidegate.cli.worker_pool import WorkerPool
 from tidegate.contract.admin_query import RequestFilter
 from tidegate.contract.codec import encode_json
-from tidegate.engines.local.client import LocalEngine
+from tidegate.engine.port import Engine
 from tidegate.errors import EngineUnavailable, ServeError
 from tidegate.lifecycle.admission_statistics import AdmissionStatistics
 from tidegate.observability.exposition import render_metrics
@@ -28,13 +28,15 @@ class PooledView:
 
     def __init__(
         self,
-        engine: LocalEngine,
+        engine: Engine,
         metrics: MetricsObserver,
         served: ServedModel,
         order: DrainOrder,
         admission: Callable[[], AdmissionStatistics],
     ) -> None:
         self.pool: WorkerPool | None = None
+        self.adds_gauges = False
+        """Whether each worker counts its own requests only, so that the engine's gauges are their sum."""
         self._admission = admission
         self._engine = engine
         self._metrics = metrics
@@ -52,12 +54,26 @@ class PooledView:
         for answer in await self._ask_all("accounts"):
             for name, value in json.loads(answer).items():
                 totals[name] = totals.get(name, 0) + value
-        admission = asdict(self._admission())
-        return encode_json({**describe_engine(self._engine.statistics(), self._served, admission), **totals})
+        described = describe_engine(self._engine.statistics(), self._served, asdict(self._admission()))
+        if self.adds_gauges:
+            described["gauges"] = await self._gauges()
+        return encode_json({**described, **totals})
+
+    async def _gauges(self) -> dict[str, float]:
+        sums: dict[str, float] = {}
+        for answer in await self._ask_all("gauges"):
+            for name, value in json.loads(answer).items():
+                sums[name] = sums.get(name, 0) + value
+        model = self._engine.statistics().model
+        if sums and model is not None:
+            sums["blocks_free"] = max(0, model.num_blocks - sums["blocks_used"])
+        return sums
 
     async def metrics(self, accept: str) -> tuple[str, bytes]:
         texts = [answer.decode() for answer in await self._ask_all("metrics")]
-        body, content_type = render_metrics(MergedMetrics(self._metrics.registry, texts).registry, accept)
+        body, content_type = render_metrics(
+            MergedMetrics(self._metrics.registry, texts, adds_engine=self.adds_gauges).registry, accept
+        )
         return content_type, body
 
     async def obstacle(self) -> ServeError | None:
@@ -76,7 +92,7 @@ class PooledView:
 class PooledOperator:
     """Implements the operator port of the HTTP layer. Ids are unique over all workers: one of them knows it."""
 
-    def __init__(self, view: PooledView, engine: EngineActs, order: DrainOrder) -> None:
+    def __init__(self, view: PooledView, engine: Acts, order: DrainOrder) -> None:
         self._view = view
         self._engine = engine
         self._order = order

@@ -9,19 +9,18 @@ from structlog.typing import FilteringBoundLogger
 from tidegate import __version__
 from tidegate.cli.access import open_admin_access
 from tidegate.cli.drain_order import DrainOrder
-from tidegate.cli.engine_acts import EngineActs
-from tidegate.cli.engine_log import relay_to
+from tidegate.cli.engine_keeper import EngineKeeper, make_acts, make_keeper
 from tidegate.cli.loop_lag import LoopLagProbe
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.pooled_operator import PooledOperator, PooledView
 from tidegate.cli.public_edge import tls_files
+from tidegate.cli.remote_settings import is_remote
 from tidegate.cli.running_server import wait_first
 from tidegate.cli.settings import Settings
 from tidegate.cli.shared_gate import SharedGate
 from tidegate.cli.sockets import Sockets
-from tidegate.cli.wiring import build_admin_app, build_server, engine_options, supervisor_settings
+from tidegate.cli.wiring import build_admin_app, build_server
 from tidegate.cli.worker_pool import WorkerPool
-from tidegate.engines.local.supervisor import Supervisor
 from tidegate.http.listener import describe
 from tidegate.http.server import HttpServer
 from tidegate.observability.metrics import MetricsObserver
@@ -45,16 +44,15 @@ class PooledServer:
         self._settings = settings
         self._logger = logger
         self._folder = Path(tempfile.mkdtemp(prefix="tidegate-workers-"))
-        self.supervisor = Supervisor(
-            engine_options(settings, loaded), supervisor_settings(settings), write_log=relay_to(logger)
-        )
+        self.supervisor: EngineKeeper = make_keeper(settings, loaded, logger)
         self._pool: WorkerPool | None = None
         self._gate = SharedGate(settings, self.supervisor.engine, logger)
         accounts = self._gate.statistics
         metrics = MetricsObserver(self.supervisor.engine.statistics, accounts, __version__)
         self._lag = LoopLagProbe(metrics.loop_lag)
-        self._acts = EngineActs(self.supervisor)
+        self._acts = make_acts(self.supervisor)
         self._view = PooledView(self.supervisor.engine, metrics, loaded.served, self.order, accounts)
+        self._view.adds_gauges = is_remote(settings)
         operator = PooledOperator(self._view, self._acts, self.order)
         admin_app = build_admin_app(
             self._view, operator, settings, logger=logger, observer=metrics, authorise=open_admin_access(settings)
@@ -72,8 +70,6 @@ class PooledServer:
         self._lag.start()
         await self.supervisor.start()
         engine_socket = self.supervisor.socket_path
-        if engine_socket is None:
-            raise RuntimeError("the engine has no socket")
         self._pool = WorkerPool(self._settings, self._folder, engine_socket, self._socket.fileno(), self._logger)
         await self._gate.start(self._pool.gate_socket)
         self._pool.start()
@@ -81,7 +77,7 @@ class PooledServer:
         await self.admin.start()
 
     async def wait_ready(self) -> None:
-        """Waits for the engine and for every worker. Raises EngineStartFailed."""
+        """Waits for the engine and for every worker. Raises EngineStartFailed and RemoteStartFailed."""
         await self.supervisor.wait_ready()
         await self.pool.wait_ready()
 

@@ -13,7 +13,7 @@ from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.public_edge import tls_files
 from tidegate.cli.settings import Settings
 from tidegate.cli.wiring import ServerParts, build_parts, build_server
-from tidegate.engines.local.client import LocalEngine
+from tidegate.engine.port import WatchedEngine
 from tidegate.errors import ServerDraining
 from tidegate.http.server import HttpServer
 from tidegate.lifecycle.drain import DrainEvent
@@ -31,7 +31,7 @@ class PublicServer:
         self,
         settings: Settings,
         loaded: LoadedModel,
-        engine: LocalEngine,
+        engine: WatchedEngine,
         sock: socket.socket,
         logger: FilteringBoundLogger,
         order: DrainOrder | None = None,

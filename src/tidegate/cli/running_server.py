@@ -7,15 +7,13 @@ from typing import Any
 from structlog.typing import FilteringBoundLogger
 
 from tidegate.cli.drain_order import DrainOrder
-from tidegate.cli.engine_acts import EngineActs
-from tidegate.cli.engine_log import relay_to
+from tidegate.cli.engine_keeper import EngineKeeper, make_acts, make_keeper
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.operator import ServerOperator
 from tidegate.cli.public_server import PublicServer
 from tidegate.cli.settings import Settings
 from tidegate.cli.sockets import Sockets
-from tidegate.cli.wiring import ServerParts, build_admin_app, build_server, engine_options, supervisor_settings
-from tidegate.engines.local.supervisor import Supervisor
+from tidegate.cli.wiring import ServerParts, build_admin_app, build_server
 from tidegate.http.server import HttpServer
 
 
@@ -30,13 +28,11 @@ class RunningServer:
         logger: FilteringBoundLogger,
         order: DrainOrder | None = None,
     ) -> None:
-        self.supervisor = Supervisor(
-            engine_options(settings, loaded), supervisor_settings(settings), write_log=relay_to(logger)
-        )
+        self.supervisor: EngineKeeper = make_keeper(settings, loaded, logger)
         self._server = PublicServer(settings, loaded, self.supervisor.engine, sockets.public, logger, order)
         self.parts: ServerParts = self._server.parts
         self.public: HttpServer = self._server.http
-        self._acts = EngineActs(self.supervisor)
+        self._acts = make_acts(self.supervisor)
         operator = ServerOperator(self._server, self._acts)
         parts = self.parts
         admin_app = build_admin_app(
@@ -60,7 +56,7 @@ class RunningServer:
         await self.admin.start()
 
     async def wait_ready(self) -> None:
-        """Waits for the engine's first readiness. Raises EngineStartFailed."""
+        """Waits for the engine's first readiness. Raises EngineStartFailed and RemoteStartFailed."""
         await self.supervisor.wait_ready()
 
     async def wait_stopped(self) -> None:

@@ -7,7 +7,8 @@ from rich.console import Console
 
 from tidegate.cli.access import AccessError, gather_access_facts, refuse_exposure
 from tidegate.cli.drain_order import DrainOrder
-from tidegate.cli.model_loading import LoadedModel, LoadError, engine_fault, load_model
+from tidegate.cli.load_error import LoadError
+from tidegate.cli.model_loading import LoadedModel, engine_fault, load_model
 from tidegate.cli.open_ledger import check_ledger
 from tidegate.cli.pooled_server import PooledServer
 from tidegate.cli.prefix_cache_text import prefix_cache_text
@@ -19,6 +20,7 @@ from tidegate.cli.settings import Settings
 from tidegate.cli.sockets import Sockets
 from tidegate.cli.wiring import install_loop_reports, open_log
 from tidegate.engines.local.supervisor import EngineStartFailed
+from tidegate.engines.remote.start_failed import RemoteStartFailed
 from tidegate.http.listener import ListenError
 from tidegate.lifecycle.ledger_port import LedgerBroken
 
@@ -88,6 +90,9 @@ async def _wait_ready(server: RunningServer | PooledServer, order: DrainOrder, c
         return False
     try:
         ready.result()
+    except RemoteStartFailed as error:
+        console.print(f"tidegate: {error}", style="red", markup=False)
+        return False
     except EngineStartFailed as error:
         console.print(f"tidegate: {error}", style="red", markup=False)
         for line in error.last_lines:

@@ -7,19 +7,20 @@ from structlog.typing import FilteringBoundLogger
 
 from tidegate.cli.settings import Settings
 from tidegate.cli.wiring import build_gate
+from tidegate.engine.port import WatchedEngine
 from tidegate.engines.local.client import LocalEngine
 from tidegate.lifecycle.admission_statistics import AdmissionStatistics
 from tidegate.lifecycle.drain import Drain
 from tidegate.serving.gate_server import GateServer
 
 LISTEN_INTERVAL_S = 0.1
-"""The engine tells its gauges to the processes whose requests it runs; this one has none, and asks."""
+"""Our engine tells its gauges to the processes whose requests it runs; this one has none, and asks."""
 
 
 class SharedGate:
     """`start`, in the end `aclose`. Workers drain by themselves: this gate never does."""
 
-    def __init__(self, settings: Settings, engine: LocalEngine, logger: FilteringBoundLogger) -> None:
+    def __init__(self, settings: Settings, engine: WatchedEngine, logger: FilteringBoundLogger) -> None:
         self._engine = engine
         self._gate = build_gate(settings, Drain(), engine)
         self._server = GateServer(self._gate, lambda reason: logger.error("gate connection", reason=reason))
@@ -47,6 +48,6 @@ class SharedGate:
         num_asked = 0
         while True:
             await asyncio.sleep(LISTEN_INTERVAL_S)
-            if self._server.num_held:
+            if self._server.num_held and isinstance(self._engine, LocalEngine):
                 num_asked += 1
                 self._engine.ping(num_asked)

@@ -15,18 +15,18 @@ import uvloop
 
 from tidegate.cli.access import AccessError
 from tidegate.cli.drain_order import DrainOrder
-from tidegate.cli.model_loading import LoadError, load_model
+from tidegate.cli.load_error import LoadError
+from tidegate.cli.model_loading import load_model
 from tidegate.cli.open_ledger import check_ledger
 from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, ignore_signals, on_signals
 from tidegate.cli.public_server import PublicServer
 from tidegate.cli.running_server import wait_first
 from tidegate.cli.wiring import install_loop_reports, open_log
 from tidegate.cli.worker_control import Answer, answer_questions
+from tidegate.cli.worker_engine import make_worker_engine
 from tidegate.cli.worker_spec import WorkerSpec
 from tidegate.contract.admin_query import RequestFilter
 from tidegate.contract.codec import encode_json
-from tidegate.engines.local.client import LocalEngine
-from tidegate.engines.local.link import EngineLink
 from tidegate.lifecycle.ledger_port import LedgerBroken
 
 _PATIENCE_S = 5.0
@@ -51,18 +51,17 @@ async def _serve(spec: WorkerSpec) -> int:
     except (LoadError, LedgerBroken) as error:
         logger.error("worker failed", reason=str(error))
         return EXIT_FAILED
-    engine = LocalEngine(asyncio.get_running_loop().call_exception_handler)
-    link = EngineLink(engine, Path(spec.engine_socket))
+    tie = make_worker_engine(spec, loaded, logger)
     try:
         server = PublicServer(
-            spec.settings, loaded, engine, socket(fileno=spec.listener_fd), logger, order, Path(spec.gate_socket)
+            spec.settings, loaded, tie.engine, socket(fileno=spec.listener_fd), logger, order, Path(spec.gate_socket)
         )
     except AccessError as error:
         logger.error("worker failed", reason=str(error))
         return EXIT_FAILED
     control = await answer_questions(Path(spec.control_socket), _answers(server))
     try:
-        link.start()
+        await tie.start()
         await server.start(patience_s=_PATIENCE_S)
         await wait_first(_wait_parent_gone(), order.wait_given(), server.http.wait_stopped())
         was_asked = order.is_given
@@ -71,7 +70,7 @@ async def _serve(spec: WorkerSpec) -> int:
     finally:
         control.close()
         await server.stop()
-        await link.aclose()
+        await tie.aclose()
         ignore_signals()
 
 
@@ -90,6 +89,7 @@ def _answers(server: PublicServer) -> dict[str, Answer]:
         "abort": lambda request_id: (view.abort(request_id) or "").encode(),
         "drain": drain,
         "accounts": lambda _: encode_json(view.accounts()),
+        "gauges": lambda _: encode_json(view.gauges()),
         "metrics": lambda _: view.expose("")[1],
         "ready": lambda _: b"yes" if server.is_ready else b"no",
     }

@@ -26,10 +26,18 @@ _READY_POLL_S = 0.05
 
 
 class WorkerPool:
-    """`folder` is private and holds the control sockets. `listener_fd` is the bound public socket."""
+    """`folder` is private and holds the control sockets. `listener_fd` is the bound public socket.
+
+    `engine_socket` is None for an engine on another machine.
+    """
 
     def __init__(
-        self, settings: Settings, folder: Path, engine_socket: Path, listener_fd: int, logger: FilteringBoundLogger
+        self,
+        settings: Settings,
+        folder: Path,
+        engine_socket: Path | None,
+        listener_fd: int,
+        logger: FilteringBoundLogger,
     ) -> None:
         self._settings = settings
         self._folder = folder
@@ -102,7 +110,8 @@ class WorkerPool:
 
     def _spec(self, index: int) -> WorkerSpec:
         control, gate = str(self._control_socket(index)), str(self.gate_socket)
-        return WorkerSpec(self._settings, self._listener_fd, str(self._engine_socket), control, gate)
+        engine = None if self._engine_socket is None else str(self._engine_socket)
+        return WorkerSpec(self._settings, self._listener_fd, engine, control, gate)
 
     async def _keep_alive(self, index: int) -> None:
         policy = RestartPolicy(RestartSettings(max_failed_starts=None))

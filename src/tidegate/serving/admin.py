@@ -84,6 +84,10 @@ class AdminView:
             "poison_refusals": status.num_poison_refusals,
         }
 
+    def gauges(self) -> dict[str, object]:
+        """Returns the engine's gauges as this process knows them, by name."""
+        return _members(self._service.engine.statistics().gauges)
+
     def expose(self, accept: str) -> tuple[str, bytes]:
         """Returns content type and body of the metrics, in the format that an `Accept` header prefers."""
         body, content_type = self._metrics(accept)

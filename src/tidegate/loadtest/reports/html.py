@@ -24,7 +24,7 @@ from tidegate.reporting.page import facts, header, render_page, table
 _ASSETS = resources.files("tidegate.loadtest.reports") / "assets"
 _STYLE = _ASSETS.joinpath("bench.css").read_text("utf-8") + PLOT_STYLE
 TALL = 400
-TILES = ("output_tokens_per_s", "requests_per_s", "ttft_p50", "itl_p99", "goodput_per_s")
+TILES = ("output_tokens_per_s", "requests_per_s", "ttft_p50", "itl_p99", "itl_max", "goodput_per_s")
 
 
 def render_html(report: Report) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
-from tidegate.loadtest.metric import TIMES, metric_of
+from tidegate.loadtest.metric import SHOWN_OF, TIMES, metric_of
 from tidegate.loadtest.report import Report, ServerReport
 from tidegate.loadtest.reports.rows import groups_of, spell_ratio
 from tidegate.reporting.markup import Markup, joined, tag
@@ -21,7 +21,7 @@ COMPARED = (
     "requests_per_s",
     "output_tokens_per_s",
     "goodput_per_s",
-    *(f"{time}_{percentile}" for time in TIMES for percentile in ("p50", "p99")),
+    *(f"{time}_{point}" for time, points in SHOWN_OF.items() for point in points if point in ("p50", "p99", "max")),
 )
 ROW_HEIGHT = 26
 _EDGES = (1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tidegate.loadtest.comparison import Ratio
 from tidegate.loadtest.distribution import Spread
-from tidegate.loadtest.metric import TIMES, metric_of
+from tidegate.loadtest.metric import SHOWN_OF, metric_of
 from tidegate.loadtest.report import Report, ServerReport
 from tidegate.loadtest.sample import MEANINGS
 from tidegate.reporting.numbers import digits, spell
@@ -30,8 +30,8 @@ def groups_of(report: Report) -> list[str]:
 
 
 def rows_of(report: Report, group: str = "") -> list[Row]:
-    """Returns rates and all percentiles, of everything or of one group."""
-    names = (*HEADLINES, *(f"{time}_{p}" for time in TIMES for p in ("p50", "p90", "p95", "p99")))
+    """Returns rates, all percentiles and the longest gap, of everything or of one group."""
+    names = (*HEADLINES, *(f"{time}_{point}" for time, points in SHOWN_OF.items() for point in points))
     ratios = {ratio.metric: ratio for ratio in report.ratios}
     rows = []
     for name in names:
