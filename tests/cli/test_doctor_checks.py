@@ -181,10 +181,7 @@ def test_memory(available: int | None, given: dict[str, Any], level: Level, word
 
 
 def test_memory_counts_what_is_kept_free_for_reading() -> None:
-    told = [
-        check_memory(FILE, settings(engine__embeddings=choice), PLENTY, has_gpu=False)
-        for choice in ("on", "off")
-    ]
+    told = [check_memory(FILE, settings(engine__embeddings=choice), PLENTY, has_gpu=False) for choice in ("on", "off")]
     assert ["embeddings" in finding.found for finding in told] == [True, False]
 
 
