@@ -21,7 +21,7 @@ from tidegate.cli.check_machine import (
     check_processors,
 )
 from tidegate.cli.check_model import ModelFileFacts, check_memory, check_model_file, check_weight_type
-from tidegate.cli.check_software import check_libraries, check_llama, check_python, least_versions
+from tidegate.cli.check_software import LlamaProbe, check_libraries, check_llama, check_python, least_versions
 from tidegate.cli.finding import Finding, Level, ok, problem, warning
 from tidegate.cli.hugging_face import HuggingFace
 from tidegate.cli.model_source import Hub, find_model
@@ -42,8 +42,9 @@ def run_doctor(settings: Settings, *, starts_engine: bool = False) -> int:
 
 def look(settings: Settings, hub: Hub, *, starts_engine: bool) -> list[Finding]:
     """Carries out every check that these settings call for. Fetches nothing."""
-    software = _software(settings)
-    file, model = _model_file(settings, hub)
+    probe = facts.probe_llama() if settings.engine.kind == "llama" and _has_llama() else None
+    software = _software(settings, probe)
+    file, model = _model_file(settings, hub, has_gpu=probe is not None and probe.has_gpu)
     loading: list[Finding] = []
     if _has_problem(software):
         loading = [warning("chat template", "not looked at: libraries are missing", "cure the problems above first")]
@@ -59,17 +60,21 @@ def _has_problem(findings: list[Finding]) -> bool:
     return any(finding.level is Level.PROBLEM for finding in findings)
 
 
-def _software(settings: Settings) -> list[Finding]:
+def _has_llama() -> bool:
+    return facts.installed_version("llama-cpp-python") is not None
+
+
+def _software(settings: Settings, probe: LlamaProbe | None) -> list[Finding]:
     major, minor, micro = sys.version_info[:3]
     least = least_versions(facts.requirements())
     installed = {name: facts.installed_version(name) for name in least}
     findings = [check_python((major, minor, micro), sys.platform), *check_libraries(least, installed, settings)]
-    if settings.engine.kind == "llama" and installed.get("llama-cpp-python") is not None:
-        findings += check_llama(facts.probe_llama(), facts.cpu_features(), settings)
+    if probe is not None:
+        findings += check_llama(probe, facts.cpu_features(), settings)
     return findings
 
 
-def _model_file(settings: Settings, hub: Hub) -> tuple[ModelFileFacts | None, list[Finding]]:
+def _model_file(settings: Settings, hub: Hub, *, has_gpu: bool) -> tuple[ModelFileFacts | None, list[Finding]]:
     """Looks at the model file without any library; None where there is no file to look at."""
     if settings.engine.kind != "llama":
         where = f"at {settings.engine.url}" if settings.engine.url else "needs no model"
@@ -84,8 +89,8 @@ def _model_file(settings: Settings, hub: Hub) -> tuple[ModelFileFacts | None, li
     findings = [check_model_file(file)]
     if file.header is not None:
         findings += _present(
-            check_weight_type(file.header, settings),
-            check_memory(file.header, file.num_bytes, settings, facts.available_bytes()),
+            check_weight_type(file.header, settings, has_gpu=has_gpu),
+            check_memory(file, settings, facts.available_bytes(), has_gpu=has_gpu),
         )
     return file, findings
 

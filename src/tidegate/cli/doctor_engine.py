@@ -10,9 +10,8 @@ import msgspec
 from tidegate.cli.check_machine import check_engine_options
 from tidegate.cli.check_model import check_grammar, check_template
 from tidegate.cli.finding import Finding, ok, problem
-from tidegate.cli.gguf_header import GgufHeader
 from tidegate.cli.load_error import LoadError
-from tidegate.cli.model_loading import FormatError, LoadedModel, load_model
+from tidegate.cli.model_loading import FormatError, LoadedModel, engine_fault, load_model
 from tidegate.cli.model_source import Hub
 from tidegate.cli.prefix_cache_text import prefix_cache_text
 from tidegate.cli.ready_text import describe_formats
@@ -22,6 +21,7 @@ from tidegate.cli.wiring import engine_options
 from tidegate.engine.options import OptionsError, decode_options, encode_options
 from tidegate.engines.local.restart_policy import RestartSettings
 from tidegate.engines.local.supervisor import EngineStartFailed, Supervisor, SupervisorSettings
+from tidegate.sizing.gguf_header import GgufHeader
 
 _START_TIMEOUT_S = 120.0
 
@@ -83,6 +83,9 @@ async def _start(settings: Settings, loaded: LoadedModel) -> Finding:
         await supervisor.aclose()
     if model is None:
         return problem("engine", "started without saying what it serves", "report this as a fault of tidegate")
+    fault = engine_fault(loaded, model)
+    if fault is not None:
+        return problem("engine", fault, "change it in tidegate.toml; `tidegate config` shows where each value is from")
     return ok(
         "engine",
         f"{model.build} was ready after {clock() - started_at:.1f} s: sequences of up to {model.max_model_len:,} "

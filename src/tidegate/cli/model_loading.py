@@ -13,6 +13,7 @@ from tidegate.cli.remote_settings import is_remote
 from tidegate.cli.settings import LimitSettings, Settings
 from tidegate.contract.bounds import Limits
 from tidegate.inference.model_info import ModelInfo
+from tidegate.serving.model_tasks import embedding_reason
 from tidegate.serving.output_formats import UnknownFormat, choose_formats, view_templates
 from tidegate.serving.served_grammar import NOT_IN_ENGINE
 from tidegate.serving.served_model import ServedModel
@@ -83,6 +84,14 @@ def engine_fault(loaded: LoadedModel, info: ModelInfo | None) -> str | None:
             f"{NOT_IN_ENGINE[0].upper()}{NOT_IN_ENGINE[1:]}, and grammar.required is set. Choose another engine or "
             "another grammar.backend, or set grammar.required to false to serve without structured output."
         )
+    fewest = served.min_dimensions
+    if fewest is not None and info is not None and embedding_reason(info) is None and info.pooling is not None:
+        native = info.pooling.dimensions
+        if fewest > native:
+            return (
+                f"model.min_dimensions is {fewest}, but the served model's vectors have {native} components. Lower it, "
+                "or leave it out so that vectors are never cut."
+            )
     return None
 
 

@@ -269,17 +269,6 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
 }
 
 
-STEP_TOKENS_CPU, STEP_TOKENS_GPU = 128, 512
-"""An abort waits for a step's end. On a CPU 128 tokens a step prefill as fast as 512 (bench/prefill_chunks.py)."""
-
-
-def step_tokens(engine: EngineSettings) -> int:
-    """Returns the effective `max_step_tokens`: what was set, else by device, but one token for each sequence."""
-    if engine.max_step_tokens is not None:
-        return engine.max_step_tokens
-    return max(STEP_TOKENS_GPU if engine.gpu_layers else STEP_TOKENS_CPU, engine.max_sequences)
-
-
 def describe(section: str, key: str) -> str:
     """Returns a setting's meaning in a phrase."""
     for field in msgspec.structs.fields(SECTIONS[section]):

@@ -4,17 +4,19 @@ import asyncio
 import logging
 import socket
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import structs
 from structlog.typing import FilteringBoundLogger
 
 from tidegate import __version__
 from tidegate.cli.access import Access, open_access
 from tidegate.cli.described_settings import server_facts
+from tidegate.cli.engine_settings import told_engine, turn_rule
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.open_ledger import StartableLedger, ledger_facts, ledger_rules, open_ledger
-from tidegate.cli.settings import AdmissionSettings, Settings, step_tokens
+from tidegate.cli.settings import Settings
 from tidegate.cli.sockets import is_loopback
 from tidegate.cli.state_folder import CALIBRATION_FILE, StateFolderError, locate_state_folder, make_private_folder
 from tidegate.contract.unknown_fields import UnknownFieldPolicy
@@ -32,7 +34,6 @@ from tidegate.http.service_port import Admin, Operator
 from tidegate.http.settings import HttpSettings
 from tidegate.http.settings import ServerSettings as HttpServerSettings
 from tidegate.http.tls import TlsFiles
-from tidegate.inference.turn_rule import TurnRule
 from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
 from tidegate.lifecycle.cost_model import ChunkRule
 from tidegate.lifecycle.drain import Drain, DrainState
@@ -83,45 +84,11 @@ def open_log(settings: Settings) -> FilteringBoundLogger:
 
 def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
     """Returns what the engine process is told."""
-    engine = settings.engine
-    match engine.kind:
-        case "llama" | "scripted" | "simulated" as backend:
-            pass
-        case _:
-            raise RuntimeError(f"the {engine.kind} engine is no process of ours")
-    return EngineOptions(
-        backend=backend,
-        model_path=str(loaded.source.path) if loaded.source is not None else None,
-        max_model_len=settings.model.max_model_len,
-        max_sequences=engine.max_sequences,
-        kv_tokens=engine.num_blocks * engine.block_tokens if engine.num_blocks is not None else None,
-        block_tokens=engine.block_tokens,
-        max_step_tokens=step_tokens(engine),
-        prefill_chunk_tokens=engine.prefill_chunk_tokens,
+    told = told_engine(settings, str(loaded.source.path) if loaded.source is not None else None)
+    return structs.replace(
+        told,
         calibration_file=_calibration_file(settings),
-        num_threads=engine.threads,
-        num_gpu_layers=engine.gpu_layers,
-        main_gpu=engine.main_gpu,
-        tensor_split=engine.tensor_split,
-        flash_attn=engine.flash_attention,
-        kv_layout=engine.kv_layout,
-        kv_type_k=engine.kv_type_k,
-        kv_type_v=engine.kv_type_v,
-        simulated_model=engine.simulated_model,
-        has_costs=engine.simulated_cost,
         grammar_backend=settings.grammar.backend if loaded.grammar.compiler is not None else NO_BACKEND,
-        grammar_threads=settings.grammar.compile_threads,
-        grammar_cache_entries=settings.grammar.cache_entries,
-        grammar_cache_bytes=settings.grammar.cache_bytes,
-        speculative=engine.speculative,
-        max_draft_tokens=engine.max_draft_tokens,
-        repeatable=engine.repeatable,
-        prefix_cache=engine.prefix_cache,
-        embeddings=engine.embeddings,
-        pooling=engine.pooling,
-        embedding_tokens=engine.embedding_tokens,
-        simulated_labels=engine.simulated_labels,
-        priority_step_s=_turn_rule(settings.admission).priority_step_s,
     )
 
 
@@ -219,12 +186,14 @@ def build_gate(settings: Settings, drain: Drain, source: WatchedEngine) -> Local
         admission.queued_tokens,
         admission.queue_deadline_ms,
         admission.kv_overcommit,
-        _turn_rule(admission),
+        turn_rule(admission),
     )
-    chunks = ChunkRule(step_tokens(engine), engine.prefill_chunk_tokens)
+    chunks = ChunkRule(engine.max_step_tokens, engine.prefill_chunk_tokens)
     controller = AdmissionController(limits, drain, chunks=chunks)
     source.on_ready.append(
-        lambda greeting: controller.learn_chunks(replace(chunks, beside_decodes=greeting.model.prefill_chunk_tokens))
+        lambda greeting: controller.learn_chunks(
+            ChunkRule(greeting.model.max_step_tokens, greeting.model.prefill_chunk_tokens)
+        )
     )
     return LocalGate(controller, SystemClock(), source.statistics, on_fault=_log_fault)
 
@@ -237,10 +206,6 @@ def _calibration_file(settings: Settings) -> str | None:
         return str(make_private_folder(locate_state_folder(settings)) / CALIBRATION_FILE)
     except StateFolderError:
         return None
-
-
-def _turn_rule(admission: AdmissionSettings) -> TurnRule:
-    return TurnRule(admission.priority_step_s if admission.policy == "priority" else None)
 
 
 def _report_engine(engine: WatchedEngine, observer: Observer, drain: Drain) -> None:

@@ -11,10 +11,10 @@ Knows nothing of llama.cpp's handles.
 
 from dataclasses import dataclass
 
-from tidegate.backends.llama_cpp.memory_plan import ModelFacts, kv_bytes_per_token, mib, padded
-from tidegate.backends.llama_cpp.options import LlamaCppOptions
-from tidegate.backends.llama_cpp.start_error import StartError
 from tidegate.inference.pooling import PoolingInfo, PoolingMode
+from tidegate.sizing.llama_cpp_options import LlamaCppOptions
+from tidegate.sizing.memory_plan import ModelFacts, kv_bytes_per_token, mib, padded
+from tidegate.sizing.start_error import StartError
 
 # Without an option the longest prompt is no longer than this.
 DEFAULT_INPUT_TOKENS = 2048
@@ -27,7 +27,8 @@ MAX_BATCH_INPUTS = 32
 class PoolingFacts:
     """What a model file says of reading. `mode` is the file's own; None where it names none, or one unknown to us.
 
-    `looks_ahead`: tokens see those behind them. `labels` has a name for each output of the classification head.
+    `looks_ahead`: tokens see those behind them. `labels` has a name for each output that the classification head should
+    have, `num_head_outputs` is how many the file's tensors give; None where they make none.
     """
 
     has_cache: bool
@@ -37,6 +38,7 @@ class PoolingFacts:
     dimensions: int
     num_heads: int
     inner_width: int
+    num_head_outputs: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,8 @@ class PoolingPlan:
 def plan_pooling(facts: ModelFacts, reading: PoolingFacts, options: LlamaCppOptions) -> PoolingPlan:
     """Returns the shape for this model and these options. Raises StartError when what was asked for cannot be."""
     mode = _mode(reading, options)
+    if mode is PoolingMode.RANK:
+        _check_head(facts, reading)
     longest = _longest(facts, reading, options)
     in_slices = reading.has_cache and not reading.looks_ahead and mode is not PoolingMode.RANK
     step = min(options.max_step_tokens, MAX_PASS_TOKENS)
@@ -93,6 +97,18 @@ def _mode(reading: PoolingFacts, options: LlamaCppOptions) -> PoolingMode:
     if mode is PoolingMode.RANK and reading.mode is not PoolingMode.RANK:
         raise StartError("pooling is rank, but the model file has no classification head: set pooling to auto or mean")
     return mode
+
+
+def _check_head(facts: ModelFacts, reading: PoolingFacts) -> None:
+    """llama.cpp takes the first of whatever numbers come out for the outputs of a head that is not there."""
+    if reading.num_head_outputs == len(reading.labels):
+        return
+    has = "none" if reading.num_head_outputs is None else f"one with {reading.num_head_outputs}"
+    raise StartError(
+        f"{facts.name} says that it pools by rank, and so has a classification head with {len(reading.labels)} "
+        f"outputs, but its tensors make {has}: convert it again with its head (cls.output.weight), or set pooling to "
+        "mean, cls or last to have embeddings of it"
+    )
 
 
 def _longest(facts: ModelFacts, reading: PoolingFacts, options: LlamaCppOptions) -> int:

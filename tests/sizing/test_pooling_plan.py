@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from tidegate.backends.llama_cpp.memory_plan import ModelFacts, plan_memory
-from tidegate.backends.llama_cpp.options import LlamaCppOptions
-from tidegate.backends.llama_cpp.pooling_plan import PoolingFacts, plan_pooling
-from tidegate.backends.llama_cpp.start_error import StartError
 from tidegate.inference.pooling import PoolingMode
+from tidegate.sizing.llama_cpp_options import LlamaCppOptions
+from tidegate.sizing.memory_plan import ModelFacts, plan_memory
+from tidegate.sizing.pooling_plan import PoolingFacts, plan_pooling
+from tidegate.sizing.start_error import StartError
 
 MIB = 1 << 20
 
@@ -18,9 +18,8 @@ def facts(**changes: Any) -> ModelFacts:
         "name": "m.gguf",
         "weights_bytes": 100 * MIB,
         "n_ctx_train": 8192,
-        "n_layer": 30,
-        "kv_width_k": 192,
-        "kv_width_v": 192,
+        "kv_width_k": 30 * 192,
+        "kv_width_v": 30 * 192,
         "vocab_size": 49152,
         "can_truncate": True,
         "available_bytes": 16 << 30,
@@ -46,7 +45,7 @@ def options(**changes: Any) -> LlamaCppOptions:
 
 
 ENCODER = reading(has_cache=False, looks_ahead=True, mode=PoolingMode.CLS)
-RANKER = reading(mode=PoolingMode.RANK)
+RANKER = reading(mode=PoolingMode.RANK, num_head_outputs=1)
 # facts of reading, options; then: mode, in slices, tokens of a pass, cache, longest prompt
 SHAPES = [
     (reading(), {"max_step_tokens": 128}, (PoolingMode.MEAN, True, 128, 2048, 2048)),

@@ -5,8 +5,9 @@ from typing import Literal
 
 import msgspec
 
-from tidegate.backends.llama_cpp.start_error import StartError
-from tidegate.engine.options import KV_TYPE_BYTES, KvType, PoolingChoice
+from tidegate.engine.options import KV_TYPE_BYTES, EngineOptions, KvType, PoolingChoice
+from tidegate.sizing.start_error import StartError
+from tidegate.sizing.step_size import step_tokens
 
 KvLayout = Literal["per_sequence", "unified"]
 
@@ -52,6 +53,33 @@ class LlamaCppOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     embeddings: Literal["auto", "on", "off"] = "auto"
     pooling: PoolingChoice = "auto"
     embedding_tokens: int | None = None
+
+
+def llama_cpp_options(options: EngineOptions, *, on_gpu: bool) -> LlamaCppOptions:
+    """Returns what the backend is told, of what the engine was. Raises StartError when no model is named."""
+    if options.model_path is None:
+        raise StartError("model_path is required")
+    return LlamaCppOptions(
+        model_path=options.model_path,
+        max_model_len=options.max_model_len,
+        max_sequences=options.max_sequences,
+        kv_tokens=options.kv_tokens,
+        block_tokens=options.block_tokens,
+        max_step_tokens=step_tokens(options.max_step_tokens, options.max_sequences, on_gpu=on_gpu),
+        n_threads=options.num_threads,
+        n_gpu_layers=options.num_gpu_layers,
+        main_gpu=options.main_gpu,
+        tensor_split=options.tensor_split,
+        flash_attn=options.flash_attn,
+        kv_layout=options.kv_layout,
+        kv_type_k=options.kv_type_k,
+        kv_type_v=options.kv_type_v,
+        repeatable=options.repeatable,
+        prefix_cache=options.prefix_cache,
+        embeddings=options.embeddings,
+        pooling=options.pooling,
+        embedding_tokens=options.embedding_tokens,
+    )
 
 
 def check_options(options: LlamaCppOptions) -> None:

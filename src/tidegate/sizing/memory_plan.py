@@ -5,9 +5,9 @@ Knows nothing of llama.cpp's handles. `MemoryPlan.describe` shows the sums, for 
 
 from dataclasses import dataclass
 
-from tidegate.backends.llama_cpp.options import MAX_SEQUENCES, KvLayout, LlamaCppOptions, check_options
-from tidegate.backends.llama_cpp.start_error import StartError
 from tidegate.engine.options import KV_TYPE_BYTES
+from tidegate.sizing.llama_cpp_options import MAX_SEQUENCES, KvLayout, LlamaCppOptions, check_options
+from tidegate.sizing.start_error import StartError
 
 # llama.cpp rounds each stream up to this many cells.
 CELL_PADDING = 256
@@ -23,12 +23,13 @@ LEAST_STEP_OUTPUTS = 64
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What a model file says of itself. `available_bytes` is free memory before loading; None: unknown."""
+    """What a model file says of itself. `kv_width_k` and `kv_width_v` are the values of one token's keys and values in
+    all layers together; `available_bytes` is free memory before loading; None: unknown.
+    """
 
     name: str
     weights_bytes: int
     n_ctx_train: int
-    n_layer: int
     kv_width_k: int
     kv_width_v: int
     vocab_size: int
@@ -136,7 +137,7 @@ def kv_bytes_per_token(facts: ModelFacts, options: LlamaCppOptions) -> int:
     """Returns the size of one token's keys and values, in all layers."""
     k_bytes = facts.kv_width_k * KV_TYPE_BYTES[options.kv_type_k]
     v_bytes = facts.kv_width_v * KV_TYPE_BYTES[options.kv_type_v]
-    return max(1, round(facts.n_layer * (k_bytes + v_bytes)))
+    return max(1, round(k_bytes + v_bytes))
 
 
 def _cache_room_tokens(facts: ModelFacts, other_bytes: int, per_token: int) -> int:

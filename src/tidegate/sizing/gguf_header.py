@@ -4,6 +4,7 @@ The format is that of the GGUF specification, versions 2 and 3, little-endian. E
 itself is bounded before memory is taken for it.
 """
 
+import math
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,13 +67,16 @@ class GgufError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GgufHeader:
-    """What the head says. `tensor_bytes` sums sizes by type; `needed_bytes` is the least size of a whole file."""
+    """What the head says. `tensor_bytes` sums sizes by type; `tensor_shapes` has each tensor's sizes, the rows' first;
+    `needed_bytes` is the least size of a whole file.
+    """
 
     version: int
     metadata: dict[str, Value]
     array_lengths: dict[str, int]
     tensor_bytes: dict[str, int]
     needed_bytes: int
+    tensor_shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def architecture(self) -> str | None:
@@ -113,6 +117,7 @@ class _Reader:
     stream: BinaryIO
     metadata: dict[str, Value] = field(default_factory=dict)
     array_lengths: dict[str, int] = field(default_factory=dict)
+    tensor_shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def read(self) -> GgufHeader:
         if self.stream.read(4) != b"GGUF":
@@ -127,20 +132,20 @@ class _Reader:
             if value is not None:
                 self.metadata[key] = value
         sizes, end = self._tensors(num_tensors)
-        return GgufHeader(version, self.metadata, self.array_lengths, sizes, end)
+        return GgufHeader(version, self.metadata, self.array_lengths, sizes, end, self.tensor_shapes)
 
     def _tensors(self, num_tensors: int) -> tuple[dict[str, int], int]:
         sizes: dict[str, int] = {}
         end = 0
         for _ in range(num_tensors):
-            self._string()
-            num_values = 1
-            for _ in range(min(self._number("<I"), 8)):
-                num_values *= self._number("<Q")
+            name = self._string()
+            shape = tuple(self._number("<Q") for _ in range(min(self._number("<I"), 8)))
+            self.tensor_shapes[name] = shape
+            num_values = math.prod(shape)
             kind, offset = self._number("<I"), self._number("<Q")
-            name, block_values, block_bytes = TENSOR_TYPES.get(kind, (f"type {kind}", 1, 0))
+            kind_name, block_values, block_bytes = TENSOR_TYPES.get(kind, (f"type {kind}", 1, 0))
             num_bytes = num_values // block_values * block_bytes
-            sizes[name] = sizes.get(name, 0) + num_bytes
+            sizes[kind_name] = sizes.get(kind_name, 0) + num_bytes
             end = max(end, offset + num_bytes)
         alignment = self.metadata.get("general.alignment")
         step = alignment if isinstance(alignment, int) and alignment > 0 else _DEFAULT_ALIGNMENT

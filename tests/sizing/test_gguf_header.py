@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.cli.gguf_header import GgufError, read_gguf_header
-from tidegate.cli.memory_estimate import estimate_memory
-from tidegate.cli.settings import EngineSettings, ModelSettings, Settings
+from tidegate.sizing.gguf_header import GgufError, read_gguf_header
 
 UINT32, FLOAT32, BOOL, STRING, ARRAY, UINT64 = 4, 6, 7, 8, 9, 10
 
@@ -76,6 +74,7 @@ def test_metadata_tensors_and_the_size_of_a_whole_file(tmp_path: Path) -> None:
     assert header.array_lengths["tokenizer.ggml.tokens"] == 5000
     assert "tokenizer.ggml.tokens" not in header.metadata
     assert header.tensor_bytes == {"F32": 512, "Q4_1": 80, "type 999": 0}
+    assert len(header.tensor_shapes) == 3
     assert header.main_type == "F32"
     assert header.needed_bytes == -(-len(data) // 32) * 32 + 600
 
@@ -133,37 +132,3 @@ def test_the_bundled_model_is_exactly_as_long_as_its_head_says() -> None:
     assert header.needed_bytes == path.stat().st_size
     assert (header.architecture, header.main_type) == ("llama", "Q4_1")
     assert header.text("tokenizer.chat_template") is not None
-
-
-def test_the_estimate_is_the_engines_own_arithmetic_for_the_bundled_model() -> None:
-    from tidegate.backends.llama_cpp.memory_plan import ModelFacts, plan_memory
-    from tidegate.backends.llama_cpp.options import LlamaCppOptions
-
-    header = read_gguf_header(bundled_model())
-    settings = Settings(engine=EngineSettings(kv_type_k="q8_0", kv_type_v="q4_0", max_sequences=4))
-    estimate = estimate_memory(header, 96_000_000, settings)
-    facts = ModelFacts("m", 96_000_000, 8192, 30, 3 * 64, 3 * 64, 49152, can_truncate=True, available_bytes=10**11)
-    options = LlamaCppOptions(model_path="m", max_sequences=4, kv_type_k="q8_0", kv_type_v="q4_0")
-    plan = plan_memory(facts, options)
-    assert estimate is not None
-    assert estimate.kv_bytes_per_token == plan.kv_bytes_per_token
-    assert estimate.model_len == plan.max_model_len
-    assert estimate.full_bytes == plan.total_bytes
-
-
-def test_layers_with_their_own_head_counts_are_summed(tmp_path: Path) -> None:
-    header = read_gguf_header(write(tmp_path, make_head(ENTRIES, [])))
-    estimate = estimate_memory(header, 0, Settings())
-    assert estimate is not None
-    assert estimate.kv_bytes_per_token == (2 + 4) * 8 * 2 * 2
-    assert estimate.model_len == 1000
-    given_blocks = Settings(
-        engine=EngineSettings(num_blocks=10, block_tokens=16), model=ModelSettings(max_model_len=64)
-    )
-    exact = estimate_memory(header, 0, given_blocks)
-    assert exact is not None
-    assert exact.least_bytes == exact.full_bytes
-
-
-def test_a_file_that_says_too_little_is_not_estimated(tmp_path: Path) -> None:
-    assert estimate_memory(read_gguf_header(write(tmp_path, make_head([], []))), 0, Settings()) is None

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.backends.llama_cpp.memory_plan import ModelFacts, plan_memory
-from tidegate.backends.llama_cpp.options import LlamaCppOptions
-from tidegate.backends.llama_cpp.start_error import StartError
+from tidegate.sizing.llama_cpp_options import LlamaCppOptions
+from tidegate.sizing.memory_plan import ModelFacts, plan_memory
+from tidegate.sizing.start_error import StartError
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -18,9 +18,8 @@ def facts(**changes: Any) -> ModelFacts:
         "name": "small.gguf",
         "weights_bytes": 100 * MIB,
         "n_ctx_train": 8192,
-        "n_layer": 30,
-        "kv_width_k": 192,
-        "kv_width_v": 192,
+        "kv_width_k": 30 * 192,
+        "kv_width_v": 30 * 192,
         "vocab_size": 49152,
         "can_truncate": True,
         "available_bytes": 16 * GIB,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegate.conformance.reports.visible_text import one_line, split_unseen, visible
+from tidegate.reporting.visible_text import one_line, split_unseen, visible
 
 UNSEEN = {
     "escape": ("\x1b[31m", "\\u001b[31m"),
