@@ -12,7 +12,7 @@ import msgspec
 import uvloop
 
 from harness.state_folder import lend_state_folder
-from tidegate.cli.model_loading import load_model
+from tidegate.cli.model_loading import load_models
 from tidegate.cli.running_server import RunningServer
 from tidegate.cli.settings import Settings
 from tidegate.cli.settings_sources import resolve
@@ -99,7 +99,7 @@ class ServerThread:
 
     @property
     def model(self) -> str:
-        return self.running.parts.service.served.name
+        return self.running.parts.service.services[0].served.name
 
     def call(self, function: Callable[[], Awaitable[T]], timeout_s: float = 30.0) -> T:
         """Runs a coroutine function on the server's loop and returns its result."""
@@ -166,7 +166,7 @@ class ServerThread:
         os.kill(process_id, 9)
 
     def wait_ready(self) -> None:
-        self.call(self.running.supervisor.wait_ready)
+        self.call(self.running.wait_ready)
 
     def _baseline(self) -> Baseline:
         parts, status = self.running.parts, self.running.supervisor.engine.statistics()
@@ -197,10 +197,10 @@ class ServerThread:
         logger = build_logger(LogSettings("info", LogFormat.JSON), self.log, SystemClock().wall)
         server = None
         try:
-            server = RunningServer(self.settings, load_model(self.settings), Sockets(self.settings), logger)
+            server = RunningServer(self.settings, load_models(self.settings), Sockets(self.settings), logger)
             self.server = server
             await server.start()
-            await server.supervisor.wait_ready()
+            await server.wait_ready()
         except BaseException as failure:
             self._failure = failure
             self._started.set()

@@ -30,6 +30,7 @@ CASES: list[tuple[str, list[Candidate], Work, RoutingRule, str]] = [
     ("a cache that is worth less", [one("a", 100), one("b", 700, matched=512)], Work(1000, 9), LEAST, "a"),
     ("the longer cache between equals", [one("a"), one("b", 64, matched=64)], Work(100, 9, b"p"), LEAST, "b"),
     ("the home between equals", [one("a"), one("b")], Work(100, 9, b"p"), LEAST, home(b"p", "ab")),
+    ("turns without a home", [Candidate("a", 0, 0, 8, 0, 5), Candidate("b", 0, 0, 8, 0, 4)], Work(9, 9), LEAST, "b"),
     ("the cache first", [one("a"), one("b", 700, matched=64)], Work(700, 0, b"p"), PREFIX, "b"),
     ("not beyond its bound", [one("a"), one("b", 3000, matched=64)], Work(700, 0, b"p"), PREFIX, "a"),
     ("not without a row", [one("a"), one("b", 700, 8, matched=64)], Work(700, 0, b"p"), PREFIX, "a"),

@@ -24,6 +24,7 @@ from tidegate.cli.check_model import ModelFileFacts, check_memory, check_model_f
 from tidegate.cli.check_software import check_libraries, check_llama, check_python, least_versions
 from tidegate.cli.finding import Finding, Level, ok, problem, warning
 from tidegate.cli.hugging_face import HuggingFace
+from tidegate.cli.machine_facts import available_bytes, usable_processors
 from tidegate.cli.model_source import Hub, find_model
 from tidegate.cli.model_source_error import ModelSourceError
 from tidegate.cli.settings import Settings
@@ -84,7 +85,7 @@ def _model_file(settings: Settings, hub: Hub) -> tuple[ModelFileFacts | None, li
     if file.header is not None:
         findings += _present(
             check_weight_type(file.header, settings),
-            check_memory(file.header, file.num_bytes, settings, facts.available_bytes()),
+            check_memory(file.header, file.num_bytes, settings, available_bytes()),
         )
     return file, findings
 
@@ -100,7 +101,7 @@ def _machine(settings: Settings) -> list[Finding]:
         check_listener("public", server.host, server.port, public),
         check_listener("admin", server.admin_host, server.admin_port, admin),
         *check_access(gather_access_facts(settings), settings),
-        check_processors(facts.usable_processors(), settings),
+        check_processors(usable_processors(), settings),
         check_descriptors(facts.descriptor_limit(), settings),
         check_folder(facts.runtime_folder()),
     ]

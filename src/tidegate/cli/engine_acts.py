@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from typing import Protocol
 
 from tidegate.contract.admin import CacheDropped, EngineRestarted
 from tidegate.contract.codec import encode_json
@@ -11,6 +12,22 @@ from tidegate.serving.reply import WholeReply
 
 FLUSH_TIMEOUT_S = 30.0
 """An engine answers between steps; how long an operator's flush waits for that."""
+
+
+class Acts(Protocol):
+    """What an operator asks to be done to the engine; the answers are replies of the admin listener."""
+
+    async def flush_cache(self) -> WholeReply:
+        """Raises EngineUnavailable, and UnsupportedParameter where it is not ours to do."""
+        ...
+
+    async def restart_engine(self, wait_s: float) -> WholeReply:
+        """As `flush_cache`."""
+        ...
+
+    async def aclose(self) -> None:
+        """Waits for what is under way; whoever keeps the engine is to be closed before."""
+        ...
 
 
 class EngineActs:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tidegate.cli.engine_specs import SpecError, model_specs
 from tidegate.cli.grammar_loading import NOT_LOADED, GrammarUnusable, LoadedGrammar, load_grammar
 from tidegate.cli.model_source import Hub, ModelSource, find_model
 from tidegate.cli.model_source_error import ModelSourceError
@@ -56,6 +57,14 @@ def load_model(settings: Settings, hub: Hub | None = None) -> LoadedModel:
     )
     name = settings.model.source or settings.engine.kind
     return _with_grammar(settings, _serve(settings, tokenizer, facts, (name,)), None)
+
+
+def load_models(settings: Settings, hub: Hub | None = None) -> tuple[LoadedModel, ...]:
+    """Reads each model of the settings. Raises LoadError, and for engines that do not go together."""
+    try:
+        return tuple(load_model(spec.settings, hub) for spec in model_specs(settings))
+    except SpecError as error:
+        raise LoadError(str(error)) from None
 
 
 def _with_grammar(settings: Settings, served: ServedModel, source: ModelSource | None) -> LoadedModel:

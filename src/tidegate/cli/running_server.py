@@ -1,22 +1,24 @@
-"""RunningServer: engine, listeners and service of one process, started, drained and stopped as one."""
+"""RunningServer: engines, listeners and services of one process, started, drained and stopped as one."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from structlog.typing import FilteringBoundLogger
 
 from tidegate.cli.drain_order import DrainOrder
-from tidegate.cli.engine_acts import EngineActs
-from tidegate.cli.engine_log import relay_to
+from tidegate.cli.engine_fleet import EngineFleet
+from tidegate.cli.engine_keeper import EngineKeeper
+from tidegate.cli.engine_specs import model_specs
+from tidegate.cli.fleet_acts import FleetActs
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.operator import ServerOperator
 from tidegate.cli.public_server import PublicServer
 from tidegate.cli.settings import Settings
 from tidegate.cli.sockets import Sockets
-from tidegate.cli.wiring import ServerParts, build_admin_app, build_server, engine_options, supervisor_settings
-from tidegate.engines.local.supervisor import Supervisor
+from tidegate.cli.wiring import ServerParts, build_admin_app, build_server
 from tidegate.http.server import HttpServer
+from tidegate.system import SystemClock
 
 
 class RunningServer:
@@ -25,24 +27,27 @@ class RunningServer:
     def __init__(
         self,
         settings: Settings,
-        loaded: LoadedModel,
+        loaded: Sequence[LoadedModel],
         sockets: Sockets,
         logger: FilteringBoundLogger,
         order: DrainOrder | None = None,
     ) -> None:
-        self.supervisor = Supervisor(
-            engine_options(settings, loaded), supervisor_settings(settings), write_log=relay_to(logger)
-        )
-        self._server = PublicServer(settings, loaded, self.supervisor.engine, sockets.public, logger, order)
+        self.fleet = EngineFleet(model_specs(settings), loaded, logger, SystemClock().now)
+        self._server = PublicServer(settings, self.fleet.sites, sockets.public, logger, order)
         self.parts: ServerParts = self._server.parts
         self.public: HttpServer = self._server.http
-        self._acts = EngineActs(self.supervisor)
+        self._acts = FleetActs(self.fleet)
         operator = ServerOperator(self._server, self._acts)
         parts = self.parts
         admin_app = build_admin_app(
             parts.admin, operator, settings, logger=logger, observer=parts.observer, authorise=parts.access.admin
         )
         self.admin: HttpServer = build_server(settings, admin_app, sockets.admin)
+
+    @property
+    def supervisor(self) -> EngineKeeper:
+        """The keeper of the first engine."""
+        return self.fleet.first
 
     @property
     def order(self) -> DrainOrder:
@@ -54,14 +59,14 @@ class RunningServer:
         return self.public.url
 
     async def start(self) -> None:
-        """Starts the engine process and accepts connections; requests are refused until the engine is ready."""
-        await self.supervisor.start()
+        """Starts the engines and accepts connections; requests are refused until one is ready."""
+        await self.fleet.start()
         await self._server.start()
         await self.admin.start()
 
     async def wait_ready(self) -> None:
-        """Waits for the engine's first readiness. Raises EngineStartFailed."""
-        await self.supervisor.wait_ready()
+        """Waits for the engines' first readiness. Raises EngineStartFailed for a model that has none."""
+        await self.fleet.wait_ready()
 
     async def wait_stopped(self) -> None:
         """Waits until a listener has ended by itself."""
@@ -72,10 +77,10 @@ class RunningServer:
         await self._server.drain()
 
     async def stop(self) -> None:
-        """Closes listeners and connections, then ends the engine. Idempotent."""
+        """Closes listeners and connections, then ends the engines. Idempotent."""
         await self._server.stop()
         await self.admin.stop()
-        await self.supervisor.aclose()
+        await self.fleet.aclose()
         await self._acts.aclose()
 
 

@@ -6,10 +6,12 @@ from tidegate.cli.settings import Settings
 
 
 class WorkerSpec(msgspec.Struct, frozen=True):
-    """`settings` are those of the server. Sockets are paths: of the engine, of this worker's control, of the gate."""
+    """`settings` are those of the server. Sockets are paths: of the engines by their names, of this worker's control,
+    of the gate.
+    """
 
     settings: Settings
     listener_fd: int
-    engine_socket: str
+    engine_sockets: dict[str, str]
     control_socket: str
     gate_socket: str

@@ -1,8 +1,10 @@
 """The `Engine` port: what the server half asks of any engine, and where outputs go."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from tidegate.engine.gauges import EngineStatus
+from tidegate.engine.messages import EngineReady
 from tidegate.errors import ServeError
 from tidegate.inference.output import TokenDelta
 from tidegate.inference.request import InferenceRequest
@@ -44,3 +46,13 @@ class Engine(Protocol):
     def statistics(self) -> EngineStatus:
         """Returns a snapshot for readiness, metrics and people."""
         ...
+
+
+class WatchedEngine(Engine, Protocol):
+    """An engine that tells, on the event loop, when it becomes ready and when it is lost."""
+
+    @property
+    def on_ready(self) -> list[Callable[[EngineReady], None]]: ...
+
+    @property
+    def on_lost(self) -> list[Callable[[str], None]]: ...

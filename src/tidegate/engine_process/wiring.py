@@ -144,6 +144,7 @@ def _build_llama(options: EngineOptions, clock: Clock) -> _Built:
             embeddings=options.embeddings,
             pooling=options.pooling,
             embedding_tokens=options.embedding_tokens,
+            memory_bytes=options.memory_bytes,
         )
     )
     backend = opened.backend

@@ -65,6 +65,7 @@ class PoolMember:
             num_sequences=self.account.num_sequences,
             num_rows=1 if model is None else max(1, model.max_sequences),
             num_matched_tokens=self.prefixes.match(hashes),
+            num_before=self.num_submitted,
         )
 
     def describe(self, now: float) -> MemberStatus:

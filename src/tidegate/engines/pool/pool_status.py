@@ -113,6 +113,7 @@ def join_status(members: Sequence[MemberStatus], num_stale_outputs: int) -> Engi
         num_stalls=sum(one.num_stalls for one in statuses),
         num_poison_suspects=max((one.num_poison_suspects for one in statuses), default=0),
         num_poison_refusals=max((one.num_poison_refusals for one in statuses), default=0),
+        num_engines=max(1, sum(one.gets_requests and one.status.is_ready for one in members)),
     )
 
 
@@ -137,3 +138,22 @@ def describe_member(one: MemberStatus) -> str | None:
     if one.state is MemberState.EJECTED:
         return f"ejected: {one.cause}"
     return "on trial" if one.state is MemberState.PROBING else None
+
+
+def join_statuses(models: Sequence[EngineStatus]) -> EngineStatus:
+    """Returns the accounts of several models' engines together: ready when all are, and of no one model."""
+    first = next((one for one in models if not one.is_ready), models[0])
+    return EngineStatus(
+        is_ready=all(one.is_ready for one in models),
+        epoch=sum(one.epoch for one in models),
+        num_restarts=sum(one.num_restarts for one in models),
+        num_stale_outputs=sum(one.num_stale_outputs for one in models),
+        gauges=join_gauges(models),
+        model=None,
+        condition=first.condition,
+        retry_after_s=max(one.retry_after_s for one in models),
+        num_stalls=sum(one.num_stalls for one in models),
+        num_poison_suspects=sum(one.num_poison_suspects for one in models),
+        num_poison_refusals=sum(one.num_poison_refusals for one in models),
+        num_engines=sum(one.num_engines for one in models),
+    )

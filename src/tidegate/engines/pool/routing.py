@@ -3,7 +3,7 @@
 Decides by what each engine owes (`outstanding.py`), in shares of its rows, so that an engine with twice the rows gets
 twice the work. What an engine has cached of the prompt already is work that it need not do, and counts as such: so a
 prompt goes to its cache exactly where that is worth more than the difference in load. Between equals its home
-(`prefix_hash.affinity`) decides, which is the same in every server.
+(`prefix_hash.affinity`) decides, which is the same in every server; for a prompt too short to have one they take turns.
 
 - LEAST_TOKENS: the least work after this request would be in.
 - PREFIX_FIRST: the longest cached beginning, or else its home, as long as that engine owes no more than `load_factor`
@@ -44,13 +44,16 @@ class RoutingRule:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An engine that may get the request. `num_tokens` and `num_sequences` are what it has; `num_rows` at least 1."""
+    """An engine that may get the request. `num_tokens` and `num_sequences` are what it has; `num_rows` at least 1.
+    `num_before` requests were given to it before.
+    """
 
     name: str
     num_tokens: int
     num_sequences: int
     num_rows: int
     num_matched_tokens: int = 0
+    num_before: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +71,10 @@ def rank(candidates: Sequence[Candidate], work: Work, rule: RoutingRule) -> list
         return list(candidates)
     homes = {one.name: affinity(work.prefix, one.name) if work.prefix is not None else b"" for one in candidates}
 
-    def by_load(one: Candidate) -> tuple[bool, float, int, bytes]:
+    def by_load(one: Candidate) -> tuple[bool, float, int, bytes, int, str]:
         load = (one.num_tokens + _new_tokens(one, work)) / one.num_rows
-        return (one.num_sequences >= one.num_rows, load, -one.num_matched_tokens, _descending(homes[one.name]))
+        is_full, home = one.num_sequences >= one.num_rows, _descending(homes[one.name])
+        return (is_full, load, -one.num_matched_tokens, home, one.num_before, one.name)
 
     by_load_first = sorted(candidates, key=by_load)
     if rule.routing is Routing.LEAST_TOKENS or work.prefix is None:
