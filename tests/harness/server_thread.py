@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -42,18 +43,22 @@ class Baseline:
 
 
 class ServerThread:
-    """Used as a context manager. `settings` maps `section.key` to values; both ports are free ones.
+    """Used as a context manager. `settings` maps `section.key` to values; both ports are free ones. `file` is the text
+    of a settings file.
 
     Its state lies in a folder of its own, unless `server__state_dir` says where. Nothing is calibrated, unless
     `engine__calibrate` says so: each folder would have to.
     """
 
-    def __init__(self, engine: str, **settings: Any) -> None:
+    def __init__(self, engine: str, file: str | None = None, **settings: Any) -> None:
         flags = {"engine.kind": engine, "server.port": 0, "server.admin_port": 0, "engine.calibrate": False}
         flags |= {name.replace("__", "."): value for name, value in settings.items()}
         if "server.state_dir" not in flags:
             flags["server.state_dir"] = lend_state_folder(self)
-        self.settings: Settings = resolve(None, {}, flags, is_file_required=False).settings
+        path = None if file is None else Path(flags["server.state_dir"]) / "tidegate.toml"
+        if path is not None and file is not None:
+            path.write_text(file, "utf-8")
+        self.settings: Settings = resolve(path, {}, flags, is_file_required=False).settings
         self.log = io.StringIO()
         self._thread = threading.Thread(target=self._run, name="server under test")
         self._started = threading.Event()

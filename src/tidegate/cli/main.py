@@ -33,6 +33,7 @@ SERVE_FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
     "--max-output-tokens": ("model.max_output_tokens", {"type": int}),
     "--engine": ("engine.kind", {"type": click.Choice(["llama", "scripted", "simulated"])}),
     "--max-sequences": ("engine.max_sequences", {"type": int}),
+    "--replicas": ("engine.replicas", {"type": int}),
     "--threads": ("engine.threads", {"type": int}),
     "--gpu-layers": ("engine.gpu_layers", {"type": int}),
     "--unknown-fields": ("api.unknown_fields", {"type": click.Choice(["report", "reject", "ignore"])}),

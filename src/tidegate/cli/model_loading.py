@@ -60,11 +60,16 @@ def load_model(settings: Settings, hub: Hub | None = None) -> LoadedModel:
 
 
 def load_models(settings: Settings, hub: Hub | None = None) -> tuple[LoadedModel, ...]:
-    """Reads each model of the settings. Raises LoadError, and for engines that do not go together."""
+    """Reads each model of the settings. Raises LoadError, also for engines and models that do not go together."""
     try:
-        return tuple(load_model(spec.settings, hub) for spec in model_specs(settings))
+        loaded = tuple(load_model(spec.settings, hub) for spec in model_specs(settings))
     except SpecError as error:
         raise LoadError(str(error)) from None
+    names = [name for model in loaded for name in model.served.names]
+    for name in names:
+        if names.count(name) > 1:
+            raise LoadError(f"The name {name} stands for two models: give each a served_model_name of its own.")
+    return loaded
 
 
 def _with_grammar(settings: Settings, served: ServedModel, source: ModelSource | None) -> LoadedModel:
