@@ -7,6 +7,7 @@
 # make soak    trouble for half an hour, and the accounts afterwards (arguments: make soak ARGS="--minutes 2")
 # make conservation   a million steps of the scheduler, each held to its laws (arguments: make conservation ARGS="--steps 10000")
 # make openai-suite   openai-python's own API tests against a server of ours (docs/suites.md)
+# make llama-cpp-suite   llama.cpp's server tests of embeddings and ranking against a server of ours (docs/suites.md)
 # make client-suites   suites and scenarios of seven client libraries (docs/clients.md); ONLY=llm for one
 # make peers ONLY=llamacpp   judge another server of the API (docs/peers.md); ARGS for `tidegate conform`
 # make lock    resolve the lock files again
@@ -20,7 +21,7 @@ TESTS ?=
 JOBS ?= 2
 ONLY ?=
 
-.PHONY: setup serve test lint format lock clean bench soak conservation openai-suite client-suites client-locks peers peer-locks
+.PHONY: setup serve test lint format lock clean bench soak conservation openai-suite llama-cpp-suite client-suites client-locks peers peer-locks
 
 setup: $(VENV)/.ready
 
@@ -81,6 +82,9 @@ conservation: setup
 openai-suite: setup
 	@$(BIN)/python scripts/openai_suite.py $(ARGS)
 
+llama-cpp-suite: setup
+	@$(BIN)/python scripts/llama_cpp_suite.py $(ARGS)
+
 client-suites: setup
 	@$(BIN)/python scripts/client_suites $(ONLY)
 
@@ -100,10 +104,10 @@ peer-locks: setup
 	$(PEER_LOCK) --no-allow-unsafe $(NOT_FOR_VLLM:%=--unsafe-package %) -o requirements/peers/vllm.lock requirements/peers/vllm.in
 	sed -i '/^# WARNING/,$$d' requirements/peers/vllm.lock
 
-# The locks of the client suites only; npm's is written without addresses of registries.
+# The locks of the client suites and of llama.cpp's tests; npm's is written without addresses of registries.
 client-locks: setup
 	$(PIP) install --quiet pip-tools
-	for client in requirements/clients/*.in; do \
+	for client in requirements/clients/*.in requirements/llama-cpp-suite.in; do \
 		$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-emit-options \
 			--no-emit-index-url --no-emit-find-links -o $${client%.in}.lock $$client || exit 1; \
 	done

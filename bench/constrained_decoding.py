@@ -23,7 +23,6 @@ import numpy as np
 
 from tidegate.backends.llama_cpp.backend import LlamaCppBackend
 from tidegate.backends.llama_cpp.devices import usable_processors
-from tidegate.backends.llama_cpp.options import LlamaCppOptions
 from tidegate.core.backend import StepLogits
 from tidegate.core.budget import StepLimits
 from tidegate.core.chooser import ChooseRow, Chosen
@@ -38,6 +37,7 @@ from tidegate.grammar.refusal import GrammarRefusal
 from tidegate.inference.grammar_spec import GrammarRule, JsonSchemaSpec
 from tidegate.inference.request import InferenceRequest
 from tidegate.inference.sampling import SamplingParams, StopRules
+from tidegate.sizing.llama_cpp_options import LlamaCppOptions
 from tidegate.testing.manual_desk import ManualDesk
 
 SAMPLE = Path(__file__).parents[1] / "tests/data/jsonschemabench/sample.jsonl"

@@ -20,15 +20,15 @@ from bundled_model import bundled_model
 from tidegate.backends.llama_cpp.backend import LlamaCppBackend
 from tidegate.backends.llama_cpp.devices import usable_processors
 from tidegate.backends.llama_cpp.library import load_library
-from tidegate.backends.llama_cpp.memory_plan import plan_memory
 from tidegate.backends.llama_cpp.model import LlamaModel, open_context
-from tidegate.backends.llama_cpp.options import LlamaCppOptions
 from tidegate.core.budget import StepLimits
 from tidegate.core.sampler.chain import SamplerChain
 from tidegate.core.step import EngineCore
 from tidegate.engine.messages import AbortRequest, AddRequest
 from tidegate.inference.request import InferenceRequest
 from tidegate.inference.sampling import SamplingParams, StopRules
+from tidegate.sizing.llama_cpp_options import LlamaCppOptions
+from tidegate.sizing.memory_plan import plan_memory
 
 Prompts = list[list[int]]
 

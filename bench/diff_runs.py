@@ -30,7 +30,6 @@ from tidegate.conformance.recording.replay import replay
 BOUNDED = (
     "admin.*",
     "auth.*",
-    "bodies.*",
     "chat.*",
     "choices.*",
     "completions.*",
@@ -55,15 +54,19 @@ BOUNDED = (
 )
 """Cases that let a model say little."""
 
+RAN = (0, 1)
+"""Exit statuses of `tidegate conform` when it could run."""
 PROGRAM = "from tidegate.cli.main import main; main()"
 
 
 def record(server: ServerProcess, folder: Path, flags: list[str]) -> None:
-    """Makes one recording; a run with failing cases is one too."""
+    """Makes one recording; a run with failing cases is one too. Ends the program when none was made."""
     command = [sys.executable, "-c", PROGRAM, "conform", "--base-url", f"http://127.0.0.1:{server.port}/v1", *flags]
     command += ["--admin-url", f"http://127.0.0.1:{server.admin_port}", "--seed", "0", "--record", str(folder)]
     start = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode not in RAN:
+        sys.exit(f"{folder.name}: tidegate conform ended with {done.returncode}: {done.stderr.strip()}")
     last = done.stdout.strip().rpartition("\n")[2]
     print(f"{folder.name}: {last} ({time.monotonic() - start:.0f} s)", flush=True)
 

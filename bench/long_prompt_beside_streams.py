@@ -13,12 +13,12 @@ import numpy as np
 
 from bundled_model import bundled_model
 from tidegate.backends.llama_cpp.backend import LlamaCppBackend
-from tidegate.backends.llama_cpp.options import LlamaCppOptions
 from tidegate.core.budget import StepLimits
 from tidegate.core.plan import KvDrop, PrefillSlice, StepPlan
 from tidegate.core.sampler.chain import SamplerChain
 from tidegate.core.step import EngineCore
 from tidegate.engine.messages import AddRequest
+from tidegate.sizing.llama_cpp_options import LlamaCppOptions
 from tidegate.testing.requests import make_request
 
 NUM_STREAMS, NUM_TOKENS, LONG = 8, 90, 4000

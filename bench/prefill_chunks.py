@@ -12,8 +12,8 @@ import numpy as np
 
 from bundled_model import bundled_model
 from tidegate.backends.llama_cpp.backend import LlamaCppBackend
-from tidegate.backends.llama_cpp.options import LlamaCppOptions
 from tidegate.core.plan import KvDrop, PrefillSlice, StepPlan
+from tidegate.sizing.llama_cpp_options import LlamaCppOptions
 
 PROMPT_TOKENS = 512
 CHUNKS = (16, 32, 64, 128, 256, 512)

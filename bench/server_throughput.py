@@ -18,7 +18,7 @@ from bundled_model import bundled_model
 from decode_throughput import BareLoop
 from server_process import ServerProcess, serving
 from stream_reader import http_request, open_streams
-from tidegate.backends.llama_cpp.options import LlamaCppOptions
+from tidegate.sizing.llama_cpp_options import LlamaCppOptions
 
 MODEL = "SmolLM2-135M-Instruct"
 PROMPT_TOKENS = 64

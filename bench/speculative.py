@@ -20,13 +20,13 @@ from bundled_model import bundled_model
 from harness.quoting_prompts import quoted_persons, repeated_tokens
 from tidegate.backends.llama_cpp.backend import LlamaCppBackend
 from tidegate.backends.llama_cpp.devices import usable_processors
-from tidegate.backends.llama_cpp.options import LlamaCppOptions
 from tidegate.core.budget import StepLimits
 from tidegate.core.sampler.chain import SamplerChain
 from tidegate.core.step import EngineCore
 from tidegate.engine.messages import AddRequest
 from tidegate.inference.request import InferenceRequest
 from tidegate.inference.sampling import SamplingParams, StopRules
+from tidegate.sizing.llama_cpp_options import LlamaCppOptions
 from tidegate.text.gguf_tokenizer import GgufTokenizer
 
 PLACES = ("harbour", "village", "mountain", "station", "library", "garden", "market", "river")

@@ -25,7 +25,7 @@ EXCEPTIONS = (
 """End of the file's path, part of the test's name, reason."""
 OWN_WORD = (
     "the client asks for base64 by itself, and in strict mode validates the answer before it decodes it: only a server "
-    "that ignores encoding_format passes"
+    "that ignores encoding_format passes (openai_strict_base64.py shows it without a server)"
 )
 STRICT = ("[strict]", "[aiohttp]")
 CLIENT_SIDE = "test_path_params_"

@@ -78,7 +78,7 @@ SCENARIOS = (
             8, 24, "--workload", "mixed", "--long-every", "6", "--long-input-tokens", "1000", "--input-tokens", "32",
             "--output-tokens", "64", "--ignore-eos",
         ),
-        ("output_tokens_per_s", "short.ttft_p50", "short.itl_p50", "short.itl_p99", "long.ttft_p50"),
+        ("output_tokens_per_s", "short.ttft_p50", "short.itl_p50", "short.itl_p99", "short.itl_max", "long.ttft_p50"),
     ),
     Scenario(
         "constrained",

@@ -92,7 +92,7 @@ def make_plan(shape: tuple[list[int], int, list[tuple[int, bool, bool]]]) -> Ste
     ids, num_decode, parts = shape
     decode = [DecodeRow(seq_id, 10 + seq_id, 100 + seq_id) for seq_id in ids[:num_decode]]
     prefill = [
-        PrefillSlice(seq_id, seq_id, list(range(length)), wants_last=last, wants_all=every)
+        PrefillSlice(seq_id, seq_id, list(range(length)), last, every, num_unwanted=seq_id % 3 if length > 2 else 0)
         for seq_id, (length, last, every) in zip(ids[num_decode:], parts, strict=False)
     ]
     return StepPlan(decode=decode, prefill=prefill)

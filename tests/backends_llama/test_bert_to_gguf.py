@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tidegate.backends.llama_cpp.open_model import open_model
-from tidegate.backends.llama_cpp.options import LlamaCppOptions
 from tidegate.core.backend import Float32Array
 from tidegate.inference.pooling import PoolingTask
+from tidegate.sizing.llama_cpp_options import LlamaCppOptions
 from tidegate.testing.bert_gguf import TINY, random_tensors, tiny_words, write_tiny_bert
 from tidegate.testing.gguf_file import write_gguf
 

@@ -12,13 +12,13 @@ import jsonschema_rs
 import pytest
 
 from tidegate.backends.llama_cpp.backend import LlamaCppBackend
-from tidegate.backends.llama_cpp.options import LlamaCppOptions
 from tidegate.grammar.llguidance.llguidance_compiler import LlguidanceCompiler, make_compiler
 from tidegate.grammar.matcher import CompiledGrammar
 from tidegate.grammar.refusal import GrammarRefusal
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.grammar_spec import GrammarRule, JsonSchemaSpec
 from tidegate.inference.sampling import SamplingParams, StopRules
+from tidegate.sizing.llama_cpp_options import LlamaCppOptions
 from tidegate.testing.core_driver import ChoiceRecord, CoreDriver
 from tidegate.testing.manual_desk import ManualDesk, make_sampler
 from tidegate.testing.requests import make_request

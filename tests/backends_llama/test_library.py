@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from tidegate.backends.llama_cpp.library import LogLines, check_interface, check_version, load_library
-from tidegate.backends.llama_cpp.start_error import StartError
+from tidegate.sizing.start_error import StartError
 
 DEBUG, INFO, WARN, ERROR, CONTINUES = 1, 2, 3, 4, 5
 

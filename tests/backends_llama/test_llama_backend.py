@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from tidegate.backends.llama_cpp.backend import LlamaCppBackend
-from tidegate.backends.llama_cpp.options import LlamaCppOptions
-from tidegate.backends.llama_cpp.start_error import StartError
 from tidegate.core.backend import Backend, BackendError, Float32Array
 from tidegate.core.plan import DecodeRow, KvDrop, KvShare, KvTruncate, PrefillSlice, StepPlan
+from tidegate.sizing.llama_cpp_options import LlamaCppOptions
+from tidegate.sizing.start_error import StartError
 from tidegate.testing.check_backend import BACKEND_CHECKS
 
 pytestmark = pytest.mark.model

@@ -1,9 +1,9 @@
 import pytest
 
 from tidegate.backends.llama_cpp.memory import apply_moves
-from tidegate.backends.llama_cpp.options import KvLayout
 from tidegate.core.backend import BackendError
 from tidegate.core.plan import KvDrop, KvMove, KvShare, KvTruncate
+from tidegate.sizing.llama_cpp_options import KvLayout
 
 Call = tuple[str, int, int, int] | tuple[str, int, int, int, int]
 

@@ -9,12 +9,12 @@ import pytest
 
 from tidegate.backends.llama_cpp.backend import LlamaCppBackend
 from tidegate.backends.llama_cpp.open_model import OpenModel, open_model
-from tidegate.backends.llama_cpp.options import LlamaCppOptions
-from tidegate.backends.llama_cpp.start_error import StartError
 from tidegate.core.backend import BackendError, Float32Array
 from tidegate.core.plan import StepPlan
 from tidegate.core.pooling_backend import PoolingBackend
 from tidegate.inference.pooling import PoolingMode, PoolingTask
+from tidegate.sizing.llama_cpp_options import LlamaCppOptions
+from tidegate.sizing.start_error import StartError
 from tidegate.testing.bert_gguf import TINY, write_tiny_bert
 from tidegate.testing.check_pooling import POOLING_CHECKS
 

@@ -11,13 +11,13 @@ import pytest
 
 from tidegate.backends.llama_cpp import pooling as pooling_module
 from tidegate.backends.llama_cpp.open_model import OpenModel, open_model
-from tidegate.backends.llama_cpp.options import LlamaCppOptions
 from tidegate.backends.llama_cpp.pooling import LlamaPooling
-from tidegate.backends.llama_cpp.start_error import StartError
 from tidegate.core.backend import Float32Array
 from tidegate.core.plan import KvDrop, PrefillSlice, StepPlan
 from tidegate.core.pooling_backend import PoolingBackend, PoolingError
 from tidegate.inference.pooling import PoolingMode, PoolingTask
+from tidegate.sizing.llama_cpp_options import LlamaCppOptions
+from tidegate.sizing.start_error import StartError
 from tidegate.testing.check_pooling import POOLING_CHECKS
 
 pytestmark = pytest.mark.model

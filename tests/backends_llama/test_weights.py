@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from tidegate.backends.llama_cpp import weights
-from tidegate.backends.llama_cpp.start_error import StartError
 from tidegate.backends.llama_cpp.weights import digest_weights, weight_files
+from tidegate.sizing.start_error import StartError
 
 CONTENT = b"GGUF" + random.Random(0).randbytes(20_000)
 

@@ -1,7 +1,9 @@
 """`tidegate conform` as a person meets it: arguments, what is announced, what is told, how it ends."""
 
+import fnmatch
 import json
 import os
+import re
 import signal
 import socket
 from collections.abc import Iterator
@@ -183,3 +185,14 @@ def test_cases_can_be_listed_and_shown_without_a_server() -> None:
 def test_every_case_can_be_shown() -> None:
     for case in CASES:
         assert any(line.startswith("clause") for line in show_case(case)), case.id
+
+
+def test_the_examples_of_the_help_name_cases_that_there_are() -> None:
+    text = run("--help").stdout
+    shown = re.findall(r"--show ([a-z_.]+)", text)
+    patterns = re.findall(r"--only '([^']+)'", text)
+    assert shown
+    assert patterns
+    ids = [case.id for case in CASES]
+    assert [name for name in shown if name not in ids] == []
+    assert [pattern for pattern in patterns if not fnmatch.filter(ids, pattern)] == []

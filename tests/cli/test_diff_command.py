@@ -54,8 +54,8 @@ def test_a_regression_is_reported_everywhere(servers: RightServers, tmp_path: Pa
     [
         ((NOWHERE, NOWHERE), "no connection could be made"),
         (("ftp://x", NOWHERE), "is not an address"),
-        ((NOWHERE, NOWHERE, "--only", "no.such"), "no case matches"),
-        ((NOWHERE, NOWHERE, "--report", "a.txt"), "must end in .html"),
+        ((NOWHERE, NOWHERE, "--only", "no.such"), "'no.such' matches no case"),
+        ((NOWHERE, NOWHERE, "--report", "a.txt"), "must end in one of .html"),
         ((NOWHERE, NOWHERE, "--report", "no/such/folder/a.md"), "there is no folder"),
         ((NOWHERE, NOWHERE, "--changes", "no-such-file.toml"), "no-such-file.toml"),
     ],

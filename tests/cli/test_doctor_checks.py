@@ -18,8 +18,8 @@ from tidegate.cli.check_machine import (
 from tidegate.cli.check_model import ModelFileFacts, check_memory, check_model_file, check_template, check_weight_type
 from tidegate.cli.check_software import LlamaProbe, check_libraries, check_llama, check_python, least_versions
 from tidegate.cli.finding import Finding, Level
-from tidegate.cli.gguf_header import GgufHeader
 from tidegate.cli.settings import SECTIONS, Settings
+from tidegate.sizing.gguf_header import GgufHeader
 
 OK, WARNING, PROBLEM = Level.OK, Level.WARNING, Level.PROBLEM
 
@@ -152,30 +152,43 @@ def test_chat_template(
 
 
 def test_weights_that_are_read_slowly_get_a_hint_and_no_warning() -> None:
-    hint = check_weight_type(HEADER, settings())
+    hint = check_weight_type(HEADER, settings(), has_gpu=False)
     assert hint is not None
     assert_advises(hint, OK, "Q4_1", "Q4_0 or Q8_0")
-    assert check_weight_type(replace(HEADER, tensor_bytes={"Q4_0": 1}), settings()) is None
-    assert check_weight_type(HEADER, settings(engine__gpu_layers=5)) is None
+    assert check_weight_type(replace(HEADER, tensor_bytes={"Q4_0": 1}), settings(), has_gpu=False) is None
+    assert check_weight_type(HEADER, settings(), has_gpu=True) is None
+    assert check_weight_type(HEADER, settings(engine__gpu_layers=0), has_gpu=True) is not None
 
 
 # A token takes 10 layers x 2 x 100 values x 2 bytes = 4,000 bytes; a sequence has 4,096 tokens.
+CACHE_BYTES = 4096 * 4000
+PLENTY = 100 * 32 * CACHE_BYTES
 MEMORY: list[tuple[int | None, dict[str, Any], Level, str]] = [
-    (1000 + 4096 * 4000 - 1, {}, PROBLEM, "not enough for one sequence"),
-    (1000 + 4096 * 4000, {}, WARNING, "share what there is"),
-    (1000 + 32 * 4096 * 4000 - 1, {}, WARNING, "--max-sequences"),
-    (1000 + 32 * 4096 * 4000, {}, OK, "4,000 bytes a token, 4,096 tokens a sequence"),
-    (1000 + 512 * 4000, {"model__max_model_len": 512, "engine__max_sequences": 1}, OK, "512 tokens"),
+    (1000, {}, PROBLEM, "not even 256 tokens of cache fit"),
+    (2 * CACHE_BYTES, {"model__max_model_len": 8192, "engine__num_blocks": 512}, PROBLEM, "for a cache of 8192 tokens"),
+    (2 * 32 * CACHE_BYTES, {}, OK, "cache 500 MiB = 131072 tokens x 4000 bytes"),
+    (32 * CACHE_BYTES, {}, WARNING, "share what there is"),
+    (2 * CACHE_BYTES, {"engine__max_sequences": 2, "model__max_model_len": 4096}, WARNING, "no room to read texts"),
+    (PLENTY, {"engine__embeddings": "off"}, OK, "at most 4096 tokens each"),
+    (PLENTY, {"engine__pooling": "rank"}, PROBLEM, "no classification head"),
     (None, {}, OK, "cannot be read"),
-    (1, {"engine__gpu_layers": 1}, OK, "not estimated"),
 ]
 
 
-@pytest.mark.parametrize(("available", "given", "level", "words"), MEMORY)
+@pytest.mark.parametrize(("available", "given", "level", "words"), MEMORY, ids=range(len(MEMORY)))
 def test_memory(available: int | None, given: dict[str, Any], level: Level, words: str) -> None:
-    finding = check_memory(HEADER, 1000, settings(**given), available)
-    assert finding is not None
-    assert_advises(finding, level, words)
+    assert_advises(check_memory(FILE, settings(**given), available, has_gpu=False), level, words)
+
+
+def test_memory_counts_what_is_kept_free_for_reading() -> None:
+    told = [check_memory(FILE, settings(engine__embeddings=choice), PLENTY, has_gpu=False) for choice in ("on", "off")]
+    assert ["embeddings" in finding.found for finding in told] == [True, False]
+
+
+@pytest.mark.parametrize(("gpu_layers", "words"), [(None, "on the GPU is not estimated"), (0, "MiB free")])
+def test_memory_of_a_gpu_is_not_held_against_the_machines(gpu_layers: int | None, words: str) -> None:
+    finding = check_memory(FILE, settings(engine__gpu_layers=gpu_layers), PLENTY, has_gpu=True)
+    assert_advises(finding, OK, words)
 
 
 def test_listeners() -> None:

@@ -10,7 +10,8 @@ from harness.slow_compiler import SlowCompiler
 from tidegate.cli.check_model import check_grammar
 from tidegate.cli.finding import Level
 from tidegate.cli.grammar_loading import GrammarUnusable, load_grammar, token_table
-from tidegate.cli.model_loading import LoadedModel, LoadError, engine_fault, load_model
+from tidegate.cli.load_error import LoadError
+from tidegate.cli.model_loading import LoadedModel, engine_fault, load_model
 from tidegate.cli.ready_text import grammar_text
 from tidegate.cli.serve_command import run_serve
 from tidegate.cli.settings import GrammarSettings, Settings

@@ -7,7 +7,8 @@ import pytest
 from harness.made_report import make_exchange
 from tidegate.conformance.ask import Ask, Derived, Leaving, Manner, Place, Until
 from tidegate.conformance.reports.ask_sketch import sketch_curl
-from tidegate.conformance.reports.curl_line import MAX_CURL_BODY_BYTES, curl_line, describe_ask, describe_manner
+from tidegate.conformance.reports.ask_words import describe_ask, describe_manner
+from tidegate.conformance.reports.curl_line import MAX_CURL_BODY_BYTES, curl_line
 from tidegate.conformance.wire.exchange import Exchange
 
 URL = "http://server:8000/v1/chat/completions"

@@ -2,8 +2,10 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
+import jsonschema_rs
 import pytest
 
 from tidegate.conformance.diff.comparison import Comparison
@@ -12,10 +14,10 @@ from tidegate.conformance.diff.difference import Aspect, Difference, Meaning
 from tidegate.conformance.diff.facts import Facts, TokenFact
 from tidegate.conformance.diff.greedy import judge_texts
 from tidegate.conformance.diff.logprobs import compare_logprobs
-from tidegate.conformance.diff.report_html import render_html
-from tidegate.conformance.diff.report_json import render_json
+from tidegate.conformance.diff.report_html import MAX_VALUE, render_html
+from tidegate.conformance.diff.report_json import diff_schema, render_json
 from tidegate.conformance.diff.report_junit import render_junit
-from tidegate.conformance.diff.report_lines import write_lines
+from tidegate.conformance.diff.report_lines import MAX_LISTED, write_lines
 from tidegate.conformance.diff.report_markdown import render_markdown
 from tidegate.conformance.diff.side import Side
 from tidegate.conformance.probing.probe import Probed
@@ -169,6 +171,7 @@ def test_a_bad_file_of_changes_is_refused_by_name(text: str, says: str) -> None:
     assert says in str(refusal.value)
 
 
+SCHEMA = Path(__file__).parents[2] / "docs" / "conformance" / "diff.schema.json"
 HOSTILE = '</script><img src=x onerror=alert(1)>|`*\x00\x1b[31m\u202e"'
 
 
@@ -194,10 +197,30 @@ def test_reports_show_everything_and_trust_nothing() -> None:
     markdown = render_markdown(comparison)
     assert "<img" not in markdown.replace("`</script><img", "")
     document = json.loads(render_json(comparison))
-    assert document["counts"] == {"regression": 2, "compatible addition": 1}
+    jsonschema_rs.validate(json.loads(SCHEMA.read_text("utf-8")), document)
+    assert {name: count for name, count in document["counts"].items() if count} == {
+        "regression": 2,
+        "compatible addition": 1,
+    }
     assert document["differences"][1]["old"] == HOSTILE
     suite = ElementTree.fromstring(render_junit(comparison))
     assert suite.get("tests") == "0"
+
+
+def test_thousands_of_differences_are_counted_and_long_values_cut() -> None:
+    many = _comparison(*(replace(STATUS, case_id=f"a.case_{number}") for number in range(300)))
+    lines = list(write_lines(many))
+    assert sum(line.startswith("  status in a.case_") for line in lines) == MAX_LISTED
+    assert "  and 200 more; a report (--report FILE.html) holds them all" in lines
+    page = render_html(many)
+    assert page.count('<details class="group">') == 300, "listed, and closed"
+    one = render_html(_comparison(replace(STATUS, old="x" * (MAX_VALUE + 7))))
+    assert one.count('<details class="group" open>') == 1
+    assert "… 7 more characters" in one
+
+
+def test_the_published_schema_of_a_comparison_is_up_to_date() -> None:
+    assert SCHEMA.read_text("utf-8") == diff_schema(), "run: python -m tidegate.conformance.diff.report_json"
 
 
 def test_a_comparison_without_differences_says_so() -> None:

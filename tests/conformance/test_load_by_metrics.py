@@ -14,7 +14,7 @@ from tidegate.conformance.checks.load import (
     work_is_still_due,
 )
 from tidegate.conformance.verdict import CannotTell
-from tidegate.conformance.wire.exchange import Ending, Exchange
+from tidegate.conformance.wire.exchange import Ending, Exchange, Piece
 from tidegate.conformance.wire.metric_formats import MAX_PAGE_CHARS, read_load, read_samples
 
 PAGES = {
@@ -81,11 +81,16 @@ def _left(at_s: float, for_s: float, ending: Ending = Ending.LEFT) -> Exchange:
     return exchanged(http(200, b""), ending=ending, sent_at_s=at_s, duration_s=for_s)
 
 
-STAYS = _left(0.0, 7.0)
+STANDS_STILL = _left(0.0, 7.0)
+STAYS = replace(STANDS_STILL, pieces=(*STANDS_STILL.pieces, *(Piece(float(second), b"x") for second in range(1, 7))))
 LEAVES = _left(1.0, 1.5)
 LEFT_BEHIND: dict[str, tuple[list[Exchange], str]] = {
     "it ends": ([_look(0, 0), _look(1, 0.4), STAYS, LEAVES, _look(1, 3.7)], ""),
     "it runs on": ([_look(0, 0), _look(1, 0.4), STAYS, LEAVES, _look(2, 3.7)], "fault"),
+    "a step takes as long as all looks": (
+        [_look(0, 0), _look(1, 0.4), STANDS_STILL, LEAVES, _look(2, 3.7)],
+        "stood still for the 1.2 s",
+    ),
     "the model ended one like it": (
         [_look(0, 0), _look(1, 0.4), _left(0.0, 2.0, Ending.WHOLE), LEAVES, _look(0, 2.7)],
         "ended by itself",

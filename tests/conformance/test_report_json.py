@@ -20,14 +20,21 @@ from harness.made_report import (
     whole,
 )
 from tidegate.conformance.reports import transcripts as report_transcripts
-from tidegate.conformance.reports.builder import MAX_FAULT_CHARS, MAX_FAULTS, MAX_PASSED_COMMANDS, build_document
-from tidegate.conformance.reports.json_report import render_json, render_schema
+from tidegate.conformance.reports.builder import (
+    MAX_FAULT_CHARS,
+    MAX_FAULTS,
+    MAX_PASSED_BODY_BYTES,
+    MAX_PASSED_COMMANDS,
+    build_document,
+)
+from tidegate.conformance.reports.json_report import report_schema
 from tidegate.conformance.reports.secrets_out import SecretsOut
+from tidegate.conformance.reports.shown_bytes import shorten, show_bytes
 from tidegate.conformance.reports.spans import MAX_SPANS
-from tidegate.conformance.reports.transcripts import show_bytes
 from tidegate.conformance.running.run_report import Result, RunReport
 from tidegate.conformance.verdict import Fault, Outcome, Verdict
 from tidegate.conformance.wire.exchange import Ending
+from tidegate.reporting.json_document import render_json
 
 PAGE = Path(__file__).parents[2] / "docs" / "conformance" / "report.schema.json"
 PASS = Verdict("chat.it", Outcome.PASS)
@@ -35,7 +42,7 @@ PASS = Verdict("chat.it", Outcome.PASS)
 
 def as_json(report: RunReport) -> Any:
     value = json.loads(render_json(build_document(report)))
-    jsonschema_rs.validator_for(json.loads(render_schema())).validate(value)
+    jsonschema_rs.validator_for(json.loads(report_schema())).validate(value)
     return value
 
 
@@ -48,7 +55,7 @@ def failed(*faults: Fault) -> Verdict:
 
 
 def test_the_published_schema_is_up_to_date() -> None:
-    assert PAGE.read_text("utf-8") == render_schema(), "run: python -m tidegate.conformance.reports.json_report " + str(
+    assert PAGE.read_text("utf-8") == report_schema(), "run: python -m tidegate.conformance.reports.json_report " + str(
         PAGE
     )
 
@@ -141,11 +148,13 @@ def test_of_a_case_that_passed_the_first_and_last_are_told_and_the_rest_counted(
     first = case["transcripts"][0]
     assert len(case["transcripts"]) == report_transcripts.MAX_PASSED_TRANSCRIPTS
     assert case["cut"][0] == "68 of 70 exchanges are left out"
+    assert case["num_exchanges"] == 70
     assert first["request"]["num_bytes"] - first["request"]["num_cut"] == report_transcripts.MAX_PASSED_REQUEST_BYTES
     assert [event["index"] for event in first["events"]] == [0, 1, 97, 98]
     assert (first["num_events"], len(first["reads"])) == (99, report_transcripts.MAX_PASSED_EVENTS)
     assert (len(case["spans"]), case["num_spans"]) == (MAX_SPANS, 70)
     assert len(case["by_hand"]) == MAX_PASSED_COMMANDS
+    assert "the body of 5012 bytes is to be put into" in case["by_hand"][0], MAX_PASSED_BODY_BYTES
 
 
 def test_a_large_request_and_many_answers_are_cut_to_the_bound_of_a_case() -> None:
@@ -204,3 +213,4 @@ def test_bytes_are_shown_as_text_or_base64_and_cut_between_characters(name: str)
     shown = show_bytes(data, max_bytes)
     assert (shown.encoding, shown.start, shown.end, shown.num_cut) == (encoding, start, end, num_cut)
     assert shown.num_bytes == len(data)
+    assert shorten(show_bytes(data, len(data)), max_bytes) == shown, "what is shown is cut in the same way"

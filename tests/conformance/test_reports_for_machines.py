@@ -1,8 +1,6 @@
 """JUnit, Markdown, the summary for a terminal, and which file gets which report."""
 
-import json
 import re
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -11,9 +9,9 @@ from harness.made_report import HOSTILE, every_outcome, make_case, make_exchange
 from tidegate.conformance.case import Severity
 from tidegate.conformance.reports.builder import build_document
 from tidegate.conformance.reports.junit import render_junit
-from tidegate.conformance.reports.markdown import MAX_MARKDOWN_BYTES, code, render_markdown
+from tidegate.conformance.reports.markdown import MAX_MARKDOWN_BYTES, render_markdown
+from tidegate.conformance.reports.renderers import RENDERERS
 from tidegate.conformance.reports.terminal import MAX_FAILURES, render_summary
-from tidegate.conformance.reports.write import RENDERERS, ReportError, check_report_path, write_report, write_reports
 from tidegate.conformance.running.run_report import RunReport
 from tidegate.conformance.verdict import Fault, Outcome, Verdict
 
@@ -80,14 +78,6 @@ def test_markdown_holds_a_servers_text_in_code_whatever_it_is() -> None:
     assert not [character for character in HOSTILE if character < " " and character in line]
 
 
-CODES = {"": "`  `", "a": "`a`", "`": "`` ` ``", "a``b": "```a``b```", "a\nb": "`a b`", "@you": "`@you`"}
-
-
-@pytest.mark.parametrize("content", CODES, ids=[f"code {position}" for position in range(len(CODES))])
-def test_inline_code_is_closed_by_nothing_inside(content: str) -> None:
-    assert code(content) == CODES[content]
-
-
 @pytest.mark.parametrize("number", [1, 40, 400])
 def test_markdown_is_bounded_and_says_what_is_missing(number: int) -> None:
     text = render_markdown(build_document(many_failures(number)))
@@ -117,43 +107,15 @@ def test_the_summary_counts_the_failures_that_it_does_not_tell() -> None:
     assert "and 5 more failures; a report (--report FILE.html) holds them all" in text
 
 
+def test_commands_for_a_narrow_terminal_stay_on_one_line() -> None:
+    document = build_document(many_failures(2))
+    lines = render_summary(document, width=80).splitlines()
+    commands = [line for line in lines if "curl -sSiN" in line]
+    assert commands == [f"    {case.by_hand[0]}" for case in document.cases if case.by_hand]
+    assert max(len(line) for line in lines if line not in commands) <= 80
+
+
 @pytest.mark.parametrize("suffix", RENDERERS)
-def test_the_end_of_a_name_says_which_report_is_written(suffix: str, tmp_path: Path) -> None:
-    path = tmp_path / f"report{suffix.upper()}"
-    path.write_text("an older one", "utf-8")
-    write_report(every_outcome(), path)
-    assert path.read_text("utf-8") == RENDERERS[suffix](build_document(every_outcome()))
-    assert list(tmp_path.iterdir()) == [path]
-
-
-REFUSED = {
-    "report.txt": "no report of this kind; the name must end in one of .html, .json, .xml, .md (.xml is JUnit)",
-    "report": "no report of this kind",
-    "absent/report.html": "there is no folder",
-    "folder.html": "is a folder",
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_a_report_that_cannot_be_written_is_refused_before_the_run(name: str, tmp_path: Path) -> None:
-    (tmp_path / "folder.html").mkdir()
-    with pytest.raises(ReportError, match=re.escape(REFUSED[name])):
-        check_report_path(tmp_path / name)
-    with pytest.raises(ReportError, match=re.escape(REFUSED[name])):
-        write_reports(every_outcome(), [tmp_path / name])
-    assert [path.name for path in tmp_path.iterdir()] == ["folder.html"]
-
-
-def test_a_disk_that_fails_is_told_and_leaves_no_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(self: Path, target: Path) -> Path:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "replace", fail)
-    with pytest.raises(ReportError, match="No space left on device"):
-        write_report(every_outcome(), tmp_path / "report.json")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_json_of_a_written_report_is_read_again(tmp_path: Path) -> None:
-    write_report(every_outcome(), tmp_path / "report.json")
-    assert json.loads((tmp_path / "report.json").read_text("utf-8"))["version"] == "1.0"
+def test_every_kind_of_report_is_of_the_same_run(suffix: str) -> None:
+    text = RENDERERS[suffix](build_document(every_outcome()))
+    assert all(case_id in text for case_id in ("chat.stream", "tools.none"))

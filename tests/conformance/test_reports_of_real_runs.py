@@ -4,7 +4,6 @@ import asyncio
 import json
 import subprocess
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -15,8 +14,9 @@ from harness.judged_case import RightServer, RightServers, mutated
 from harness.made_report import HOSTILE
 from harness.mutant import Headers, Heard, Mutant
 from tidegate.conformance.catalog import CASES
-from tidegate.conformance.reports.json_report import render_schema
-from tidegate.conformance.reports.write import RENDERERS, write_reports
+from tidegate.conformance.reports.builder import build_document
+from tidegate.conformance.reports.json_report import report_schema
+from tidegate.conformance.reports.renderers import RENDERERS
 from tidegate.conformance.running.runner import Runner
 
 ASKED = ("chat.object", "stream.one_id", "stream.done", "auth.no_key", "models.list", "tools.call_id")
@@ -46,19 +46,17 @@ def broken() -> Iterator[RightServer]:
 
 
 @pytest.fixture(scope="module")
-def written(broken: RightServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def written(broken: RightServer) -> dict[str, str]:
     """The reports, by suffix."""
-    folder: Path = tmp_path_factory.mktemp("reports")
     cases = [case for case in CASES if case.id in ASKED]
     report = asyncio.run(Runner(broken.target).run(cases, broken.probed))
-    paths = {suffix: folder / f"report{suffix}" for suffix in RENDERERS}
-    write_reports(report, paths.values())
-    return {suffix: path.read_text("utf-8") for suffix, path in paths.items()}
+    document = build_document(report)
+    return {suffix: render(document) for suffix, render in RENDERERS.items()}
 
 
 def test_the_json_of_a_real_run_keeps_the_schema(written: dict[str, str]) -> None:
     value = json.loads(written[".json"])
-    jsonschema_rs.validator_for(json.loads(render_schema())).validate(value)
+    jsonschema_rs.validator_for(json.loads(report_schema())).validate(value)
     outcomes = {case["id"]: case["outcome"] for case in value["cases"]}
     assert outcomes["chat.object"] == outcomes["stream.one_id"] == "fail"
     assert outcomes["stream.done"] == "pass"

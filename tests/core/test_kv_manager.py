@@ -113,7 +113,8 @@ def test_a_closed_sequence_leaves_its_full_blocks_and_one_that_begins_so_takes_o
     kv.fill(1, 10, _like)
     kv.close(1)
     assert (_counts(kv), kv.take_moves()) == ((6, 2, 0), [KvTruncate(0, 8)])
-    assert kv.find(b"", _like(0, 7)) == KvSource(0, 4), "whole blocks only"
+    assert kv.find(b"", _like(0, 3)) is None, "one whole block at least"
+    assert kv.find(b"", _like(0, 7)) == KvSource(0, 7), "and what goes on like it"
     assert kv.find(b"", _other(0, 8)) is None
     assert kv.find(b"salt", _like(0, 8)) is None
     source = kv.find(b"", _like(0, 12))

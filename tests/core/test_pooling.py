@@ -11,7 +11,7 @@ from tidegate.backends.simulated import SimulatedBackend, SimulatedModel, Simula
 from tidegate.backends.simulated_pooling import SimulatedPooling
 from tidegate.core.backend import BackendError, Float32Array
 from tidegate.core.budget import StepLimits
-from tidegate.core.pooling_backend import PoolingBackend
+from tidegate.core.pooling_backend import PoolingBackend, PoolingError
 from tidegate.engine.messages import AddRequest
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.pooling import PoolingMode, PoolingTask
@@ -165,10 +165,19 @@ def test_a_script_delays_a_prompt_and_says_what_is_counted() -> None:
     assert (record.num_prompt_tokens, record.num_cached_tokens, record.queue_s) == ([77], 4, 5.0)
 
 
+def test_prompts_are_read_by_priority() -> None:
+    pooling = _Recording()
+    driver = _driver(pooling)
+    driver.add(_read("a", "x" * 16, priority=5), _read("b", "y" * 16), _read("c", "z" * 40, priority=-5))
+    driver.run()
+    assert [batch[0][0] for batch in pooling.batches] == ["z", "y"]
+    assert pooling.batches[1] == ["y" * 16, "x" * 16]
+
+
 class _Broken(SimulatedPooling):
     """`fault` is raised, or its numbers are not finite."""
 
-    def __init__(self, fault: BackendError | None = None) -> None:
+    def __init__(self, fault: BackendError | PoolingError | None = None) -> None:
         super().__init__()
         self._fault = fault
 
@@ -187,6 +196,18 @@ def test_numbers_that_are_not_finite_fail_that_prompt_alone() -> None:
     driver.assert_at_rest()
     assert [driver.records[name, 0].finish for name in "ab"] == [EngineFinish.FAILED, EngineFinish.POOLED]
     assert "not finite" in (driver.records["a", 0].error or "")
+
+
+def test_a_batch_for_which_there_is_no_memory_fails_its_prompts_alone() -> None:
+    driver = _driver(_Broken(PoolingError("there is no memory")))
+    driver.add(_read("a", "abc"), _read("b", "def"), make_request("s", "ab", max_tokens=2))
+    driver.run()
+    driver.assert_at_rest()
+    for name in "ab":
+        record = driver.records[name, 0]
+        assert (record.finish, record.error, record.num_deltas) == (EngineFinish.FAILED, "there is no memory", 1)
+    assert driver.records["s", 0].finish is EngineFinish.LENGTH
+    assert driver.core.statistics().num_pooled == 0
 
 
 def test_a_failed_pass_is_the_engine_s_end() -> None:

@@ -9,6 +9,7 @@ from tidegate.core.kv.radix_tree import Match, RadixTree
 from tidegate.errors import InternalError
 
 SIZE = 8
+ALIKE = {"a": b"aaaaaaaa", "b": b"aaaabbbb", "c": b"aacccccc"}
 BLOCKS = st.lists(st.sampled_from("abc"), max_size=6)
 SALTS = st.sampled_from([b"", b"salt"])
 OWNERS = st.integers(0, 7)
@@ -17,8 +18,8 @@ Held = tuple[bytes, tuple[str, ...]]
 
 
 def packed(blocks: str | tuple[str, ...] | list[str]) -> bytes:
-    """Returns one block of tokens for each letter."""
-    return b"".join(letter.encode() * SIZE for letter in blocks)
+    """Returns one block of tokens for each letter; those of "a" and "b" and of "a" and "c" begin alike."""
+    return b"".join(ALIKE.get(letter, letter.encode() * SIZE) for letter in blocks)
 
 
 def tree_of(*texts: str) -> RadixTree:
@@ -34,10 +35,30 @@ def tree_of(*texts: str) -> RadixTree:
 def test_the_longest_beginning_is_found_in_whole_blocks_under_its_salt() -> None:
     tree = tree_of("abc", "abd")
     assert tree.match(b"", packed("abdx")) == Match(3, 1)
-    assert tree.match(b"", packed("ab") + b"cccc") == Match(2, 0), "half a block is none"
-    assert tree.match(b"", packed("b")) is None
+    assert tree.match(b"", packed("b")) is None, "one block at least"
     assert tree.match(b"other", packed("abc")) is None
     tree.check_integrity()
+
+
+@pytest.mark.parametrize(
+    ("tokens", "match"),
+    [
+        (packed("ab")[:-2], Match(1, 0, 6)),
+        (packed("aa"), Match(1, 0, 4)),
+        (packed("aba"), Match(2, 0, 2)),
+        (packed("ab") + b"dddx", Match(2, 1, 3)),
+        (packed("abdab"), Match(3, 1)),
+        (packed("abd") + b"dd", Match(3, 1)),
+    ],
+)
+def test_behind_whole_blocks_the_one_that_goes_on_alike_for_longest_is_found(tokens: bytes, match: Match) -> None:
+    assert tree_of("abc", "abd").match(b"", tokens) == match
+
+
+def test_inside_a_run_that_a_longer_owner_holds_alone_the_next_block_counts_too() -> None:
+    tree = tree_of("dddd")
+    assert tree.match(b"", packed("dd") + b"ddd") == Match(2, 0, 3)
+    assert tree.match(b"", packed("dd")) == Match(2, 0)
 
 
 def test_the_tail_of_the_least_recently_used_goes_first_and_what_is_shared_last() -> None:
@@ -180,14 +201,15 @@ class RadixMachine(RuleBasedStateMachine):
         else:
             self._forget(owner)
 
-    @rule(salt=SALTS, blocks=BLOCKS)
-    def match(self, salt: bytes, blocks: list[str]) -> None:
-        found = self.tree.match(salt, packed(blocks) + b"x")
-        best = max((_num_common(tuple(blocks), known) for s, known in self.held.values() if s == salt), default=0)
-        assert (found.num_blocks if found else 0) == best
+    @rule(salt=SALTS, blocks=BLOCKS, num_cut=st.integers(0, SIZE - 1))
+    def match(self, salt: bytes, blocks: list[str], num_cut: int) -> None:
+        tokens = packed(blocks)[: len(blocks) * SIZE - num_cut]
+        found = self.tree.match(salt, tokens)
+        commons = {key: _num_common_bytes(tokens, packed(known)) for key, (s, known) in self.held.items() if s == salt}
+        best = max(commons.values(), default=0)
+        assert (found.num_blocks * SIZE + found.num_bytes if found else 0) == (best if best >= SIZE else 0)
         if found is not None:
-            owner_salt, known = self.held[found.owner]
-            assert (owner_salt, known[:best]) == (salt, tuple(blocks[:best]))
+            assert commons[found.owner] == best
 
     @invariant()
     def both_agree(self) -> None:
@@ -220,3 +242,7 @@ def _num_common(one: tuple[str, ...], other: tuple[str, ...]) -> int:
 
 RadixMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
 TestRadixMachine = RadixMachine.TestCase
+
+
+def _num_common_bytes(one: bytes, other: bytes) -> int:
+    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

@@ -60,6 +60,7 @@ def requests(draw: st.DrawFn) -> Callable[[str], InferenceRequest]:
         "sampling": SamplingParams(temperature=draw(st.sampled_from([0.0, 1.0])), seed=draw(st.integers(0, 9))),
         "num_choices": draw(st.sampled_from([1, 1, 1, 2, 3, 6])),
         "num_prompt_logprobs": draw(st.sampled_from([None, None, 0])),
+        "first_scored": draw(st.sampled_from([0, 0, 1, 2, len(prompt) - 1, len(prompt)])),
         "num_logprobs": draw(st.sampled_from([None, 0])),
         "priority": draw(st.integers(-1, 1)),
         "cache_salt": draw(st.sampled_from([b"", b"", b"other"])),

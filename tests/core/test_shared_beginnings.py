@@ -27,7 +27,8 @@ def _driver(*, max_sequences: int = 8, max_step_tokens: int = 16, has_prefix_cac
 
 
 def _asked(number: int, beginning: str = BEGINNING, **fields: object) -> InferenceRequest:
-    return make_request(f"r{number}", f"{beginning}{number}?", max_tokens=3, **fields)  # type: ignore[arg-type]
+    """A prompt that goes on for two tokens of its own."""
+    return make_request(f"r{number}", f"{beginning}{chr(65 + number)}?", max_tokens=3, **fields)  # type: ignore[arg-type]
 
 
 def _num_prefilled(driver: CoreDriver) -> int:
@@ -62,7 +63,7 @@ def test_who_waits_keeps_place_and_row_and_all_come_to_their_end(max_sequences: 
     while driver.core.next_wake_at(driver.clock.now()) is not None:
         ended += [delta.request_id for delta in driver.step() if delta.finish is not None]
     assert ended == [f"r{number}" for number in range(num_requests)]
-    assert _num_prefilled(driver) == 40 + sum(len(f"{number}?") for number in range(num_requests))
+    assert _num_prefilled(driver) == 40 + 2 * num_requests
 
 
 def test_other_salts_wait_for_nobody_and_find_nothing() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from harness.quoting_prompts import PERSONS, quoted_persons, repeated_tokens
 from tidegate.backends.llama_cpp.backend import LlamaCppBackend
-from tidegate.backends.llama_cpp.options import LlamaCppOptions
 from tidegate.core.budget import StepLimits
 from tidegate.core.grammar_rows import GrammarRows, GrammarShape
 from tidegate.core.sampler.chain import SamplerChain
@@ -18,6 +17,7 @@ from tidegate.grammar.matcher import GrammarCompiler
 from tidegate.inference.grammar_spec import GrammarRule, JsonSchemaSpec, RegexSpec
 from tidegate.inference.request import InferenceRequest
 from tidegate.inference.sampling import SamplingParams, StopRules
+from tidegate.sizing.llama_cpp_options import LlamaCppOptions
 from tidegate.testing.core_driver import CoreDriver
 from tidegate.testing.manual_desk import ManualDesk
 from tidegate.testing.requests import make_request

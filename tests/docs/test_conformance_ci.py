@@ -144,7 +144,7 @@ def test_the_step_fails_as_it_is_told(status: int, fails: str, tmp_path: Path) -
 def test_the_judge_needs_no_more_packages_than_its_lock_has() -> None:
     script = (
         "import sys, tidegate.cli.main, tidegate.cli.conform_command, tidegate.cli.diff_command\n"
-        "import tidegate.conformance.reports.write, tidegate.conformance.reports.catalog_pages\n"
+        "import tidegate.conformance.reports.renderers, tidegate.conformance.reports.catalog_pages\n"
         "print(*{name.partition('.')[0] for name in sys.modules} - set(sys.stdlib_module_names))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -90,6 +90,19 @@ def test_documents_are_ranked_and_returned_on_demand(server: ServerThread) -> No
     assert not any("document" in row for row in plain)
 
 
+def test_a_question_is_read_once_for_both_answers(server: ServerThread) -> None:
+    if kind_of(server) != "likelihood":
+        return
+    before = server.look(lambda: server.running.supervisor.engine.statistics().gauges)
+    answer = ask(server, "score", text_1="how high is the tide", text_2=["a wall", "the moon"])
+    usage = answer.json()["usage"]
+    after = server.look(lambda: server.running.supervisor.engine.statistics().gauges)
+    num_cached = usage["prompt_tokens_details"]["cached_tokens"]
+    num_computed = after.num_prefill_tokens - before.num_prefill_tokens
+    assert num_computed == usage["prompt_tokens"] - num_cached
+    assert num_computed < 0.6 * usage["prompt_tokens"]
+
+
 def test_equal_texts_are_read_once_where_each_is_read_by_itself(server: ServerThread) -> None:
     if kind_of(server) == "cosine":
         usage = ask(server, "score", text_1="abc", text_2=["abc", "de", "de"]).json()["usage"]

@@ -10,7 +10,7 @@ import pytest
 from harness.event_stream import read_stream
 from harness.raw_http import Answer, RawClient, request
 from harness.server_thread import ServerThread
-from tidegate.cli.model_loading import LoadError
+from tidegate.cli.load_error import LoadError
 from tidegate.text import template_env
 from tidegate.text.template_env import BrokenTemplate, check_sandbox
 

@@ -8,23 +8,17 @@ ENGINE_PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "backends_llama/test_memory_plan.py": {
-        "what_cannot_be_is_refused_with_the_numbers": ("backends/llama_cpp/options.py MAX_SEQUENCES",),
-        "a_long_context_is_cut_to_what_fits_when_nobody_asked_for_it": (
-            "backends/llama_cpp/memory_plan.py DEFAULT_MODEL_LEN",
-        ),
-        "unknown_memory_gets_the_default_cache": ("backends/llama_cpp/memory_plan.py DEFAULT_CACHE_BYTES",),
-        "without_that_room_the_cache_is_one_pool_as_large_as_memory_allows": (
-            "backends/llama_cpp/memory_plan.py CACHE_SHARE",
-        ),
+        "what_cannot_be_is_refused_with_the_numbers": ("sizing/llama_cpp_options.py MAX_SEQUENCES",),
+        "a_long_context_is_cut_to_what_fits_when_nobody_asked_for_it": ("sizing/memory_plan.py DEFAULT_MODEL_LEN",),
+        "unknown_memory_gets_the_default_cache": ("sizing/memory_plan.py DEFAULT_CACHE_BYTES",),
+        "without_that_room_the_cache_is_one_pool_as_large_as_memory_allows": ("sizing/memory_plan.py CACHE_SHARE",),
     },
     "backends_llama/test_pooling_plan.py": {
         "the_shape_follows_from_the_file_and_the_options": (
-            "backends/llama_cpp/pooling_plan.py DEFAULT_INPUT_TOKENS",
-            "backends/llama_cpp/pooling_plan.py MAX_PASS_TOKENS",
+            "sizing/pooling_plan.py DEFAULT_INPUT_TOKENS",
+            "sizing/pooling_plan.py MAX_PASS_TOKENS",
         ),
-        "state_that_is_a_running_summary_is_read_one_prompt_at_a_time": (
-            "backends/llama_cpp/pooling_plan.py MAX_BATCH_INPUTS",
-        ),
+        "state_that_is_a_running_summary_is_read_one_prompt_at_a_time": ("sizing/pooling_plan.py MAX_BATCH_INPUTS",),
     },
     "backends_llama/test_weights.py": {
         "a_large_file_is_sampled_and_its_digest_says_so": ("backends/llama_cpp/weights.py WHOLE_BYTES",),
@@ -34,7 +28,7 @@ ENGINE_PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
         "a_long_prompt_never_stalls_a_running_stream": ("engine_process/wiring.py PREFILL_CHUNK_TOKENS",),
     },
     "core/test_step.py": {
-        "a_prompt_longer_than_a_step_enters_in_slices": ("cli/settings.py STEP_TOKENS_CPU",),
+        "a_prompt_longer_than_a_step_enters_in_slices": ("sizing/step_size.py STEP_TOKENS_CPU",),
         "prompt_logprobs_come_once_for_each_token_the_first_without_one": (
             "core/budget.py StepLimits.max_scored_rows",
         ),

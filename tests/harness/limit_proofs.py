@@ -7,12 +7,14 @@ from harness.engine_limit_proofs import ENGINE_PROOFS
 from harness.grammar_limit_proofs import GRAMMAR_PROOFS
 from harness.judge_limit_proofs import JUDGE_PROOFS, JUDGE_REASONS
 from harness.load_limit_proofs import LOAD_PROOFS
+from harness.remote_limit_proofs import REMOTE_PROOFS, REMOTE_REASONS
 from harness.report_limit_proofs import REPORT_PROOFS
 
 PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     **ENGINE_PROOFS,
     **GRAMMAR_PROOFS,
     **JUDGE_PROOFS,
+    **REMOTE_PROOFS,
     "serving/test_grammar_check.py": {
         "a_compilation_beyond_its_limit_is_refused_while_it_runs_and_afterwards": (
             "cli/settings.py LimitSettings.grammar_compile_ms",
@@ -308,6 +310,7 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
 
 REASONS = {
     **JUDGE_REASONS,
+    **REMOTE_REASONS,
     "grammar/lark/lark_product.py MAX_STEPS": "compared at each look; a counter, nothing is held",
     "grammar/lark/llguidance_limits.py MAX_LEXER_STATES": "handed to the library, which fails the machine",
     "serving/answer_recorder.py INLINE_BYTES": "a choice between two ways of the same work; nothing is held",
@@ -322,6 +325,7 @@ REASONS = {
     "http/settings.py ServerSettings.max_requests": "handed to the HTTP server; 5,000 streams at once are measured",
     "http/settings.py ServerSettings.backlog": "handed to the kernel, which keeps it",
     "cli/settings.py EngineSettings.replicas": "a number of the operator's, checked when it is read",
+    "cli/engine_fleet.py LATE_START_S": "a time; nothing is held",
     "cli/fleet_acts.py RESTART_WAIT_S": "a time; the restart behind it is one",
     "cli/settings.py ServerSettings.workers": "a number of the operator's, checked when it is read",
     "serving/service.py INLINE_BODY_BYTES": "a choice between two ways of the same work; nothing is held",

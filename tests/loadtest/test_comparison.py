@@ -73,6 +73,7 @@ def test_numbers_are_read_by_name_of_all_and_of_groups() -> None:
         ("ttft_p50>=2", "ttft_p50", 2.0, True),
         ("requests_per_s>=0.2", "requests_per_s", 0.2, False),
         ("short.ttft_p99<=1e-3", "short.ttft_p99", 0.001, None),
+        ("short.itl_max<=2", "short.itl_max", 2.0, None),
     ],
 )
 def test_a_requirement_bounds_the_median_of_the_runs(text: str, metric: str, bound: float, is_met: bool | None) -> None:

@@ -16,19 +16,19 @@ from tidegate.loadtest.length import Length
 from tidegate.loadtest.orders import Bounds, Load, Orders
 from tidegate.loadtest.report import Findings, Machine, Report, build_report
 from tidegate.loadtest.reports.html import render_html
-from tidegate.loadtest.reports.json_report import render_json, render_schema
+from tidegate.loadtest.reports.json_report import report_schema
 from tidegate.loadtest.reports.markdown import render_markdown
-from tidegate.loadtest.reports.numbers import digits, spell, spell_tick_time, spell_time
 from tidegate.loadtest.reports.plots import draw_plots
-from tidegate.loadtest.reports.scale import Scale, scale_from_zero, scale_of_times
+from tidegate.loadtest.reports.renderers import RENDERERS, write_plots
 from tidegate.loadtest.reports.terminal import render_terminal
-from tidegate.loadtest.reports.write import ReportError, check_report_path, write_plots, write_report
 from tidegate.loadtest.requirement import read_requirement
 from tidegate.loadtest.run_summary import Taken
 from tidegate.loadtest.sample import Sample
 from tidegate.loadtest.slo import Slo
 from tidegate.loadtest.target import Target
 from tidegate.loadtest.workloads import Kind, Workload
+from tidegate.reporting.json_document import render_json
+from tidegate.reporting.report_file import ReportError, write_reports
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "bench.report.schema.json"
 HOSTILE = "<script>alert(1)</script>\x00\x1b[2J\u202e|`*_"
@@ -89,7 +89,7 @@ def test_the_json_report_keeps_its_published_schema(report: Report) -> None:
 
 
 def test_the_published_schema_is_made_from_the_types() -> None:
-    assert SCHEMA.read_text("utf-8") == render_schema()
+    assert SCHEMA.read_text("utf-8") == report_schema()
 
 
 @EACH_REPORT
@@ -126,6 +126,18 @@ def test_a_comparison_draws_ratios_and_both_servers() -> None:
     assert "ratios" not in {plot.name for plot in draw_plots(REPORTS[0])}
 
 
+LONGEST = "inter-token latency, longest"
+
+
+def test_the_longest_gap_stands_wherever_gaps_do() -> None:
+    report = REPORTS[2]
+    told = (render_markdown(report), render_terminal(report), unescape(render_html(report)))
+    assert all(LONGEST in text for text in told)
+    assert all("itl_max" in server["spreads"] for server in json.loads(render_json(report))["servers"])
+    assert "itl_max" in {ratio.metric for ratio in report.ratios}
+    assert LONGEST in next(plot for plot in draw_plots(report) if plot.name == "ratios").drawing
+
+
 @EACH_REPORT
 def test_markdown_and_terminal_tell_the_same_numbers(report: Report) -> None:
     markdown, terminal = render_markdown(report), render_terminal(report)
@@ -135,6 +147,14 @@ def test_markdown_and_terminal_tell_the_same_numbers(report: Report) -> None:
     for row in rows:
         first = row.split("|")[2].strip()
         assert first in terminal
+
+
+def test_a_narrow_terminal_gets_tables_without_spreads() -> None:
+    wide, narrow = (render_terminal(REPORTS[2], width=width).splitlines() for width in (200, 80))
+    row = "  time to first token, p50"
+    assert max(map(len, narrow)) <= 80 < max(map(len, wide))
+    assert next(line for line in narrow if line.startswith(row)).count("(") <= 1
+    assert render_terminal(REPORTS[2]).splitlines()[0] == wide[0]
 
 
 def test_errors_notes_requirements_and_an_early_end_are_told_everywhere() -> None:
@@ -183,52 +203,12 @@ def test_what_makes_numbers_doubtful_is_noted() -> None:
         assert words in told
 
 
-@pytest.mark.parametrize(
-    ("value", "unit", "text"),
-    [
-        (0.0123, "s", "12.3 ms"),
-        (0.00042, "s", "0.42 ms"),
-        (1.5, "s", "1.50 s"),
-        (0.9999, "s", "1,000 ms"),
-        (1234.5, "/s", "1,234/s"),
-        (0.5, "", "50.0 %"),
-        (None, "s", "-"),
-    ],
-)
-def test_numbers_are_spelled_to_be_read(value: float | None, unit: str, text: str) -> None:
-    assert spell(value, unit) == text
-
-
-def test_ticks_are_round_and_inside() -> None:
-    assert scale_from_zero([7.3], 0, 100).ticks() == [0, 2, 4, 6, 8]
-    assert [spell_tick_time(tick) for tick in scale_from_zero([0.19], 0, 1).ticks(4)] == [
-        "0",
-        "50 ms",
-        "100 ms",
-        "150 ms",
-        "200 ms",
-    ]
-    scale = scale_of_times([0.001, 1.0], 0, 100)
-    assert scale.is_log
-    assert all(scale.low * 0.99 <= tick <= scale.high * 1.01 for tick in scale.ticks())
-    assert not scale_of_times([1.0, 2.0], 0, 1).is_log
-    assert Scale(0, 10, 0, 100).place(20) == 100
-    assert scale_from_zero([], 0, 1).ticks()
-    assert (digits(0), spell_time(2)) == ("0", "2.00 s")
-
-
-def test_reports_are_written_by_their_names(tmp_path: Path) -> None:
-    for name in ("a.html", "a.json", "a.md"):
-        check_report_path(tmp_path / name)
-        write_report(REPORTS[2], tmp_path / name)
-        assert (tmp_path / name).stat().st_size > 1000
+def test_reports_and_plots_are_written(tmp_path: Path) -> None:
+    paths = [tmp_path / f"a{suffix}" for suffix in RENDERERS]
+    write_reports(REPORTS[2], paths, RENDERERS)
+    assert all(path.stat().st_size > 1000 for path in paths)
     write_plots(REPORTS[2], tmp_path / "plots")
     assert {path.suffix for path in (tmp_path / "plots").iterdir()} == {".svg"}
-    for path, says in ((tmp_path / "a.txt", "must end in"), (tmp_path / "no" / "a.md", "no folder")):
-        with pytest.raises(ValueError, match=says):
-            check_report_path(path)
-    with pytest.raises(ReportError, match="cannot be written"):
-        write_report(REPORTS[0], tmp_path / "no" / "a.md")
     with pytest.raises(ReportError, match="cannot be made"):
         write_plots(REPORTS[0], tmp_path / "a.md")
 

@@ -7,6 +7,7 @@ import pytest
 
 from harness.load_samples import done, failed, run_of
 from tidegate.loadtest.distribution import curve, describe, spread_of
+from tidegate.loadtest.metric import metric_of, read_metric
 from tidegate.loadtest.run_summary import MAX_DETAILS, TIMELINE_POINTS
 from tidegate.loadtest.sample import Sample
 from tidegate.loadtest.slo import Slo
@@ -119,6 +120,15 @@ def test_a_run_counts_what_became_of_its_requests() -> None:
 )
 def test_a_run_says_who_counted_its_tokens(counted: list[bool], told: str) -> None:
     assert run_of(*(done(0.0, 1.0, is_counted_by_server=each) for each in counted)).counted_by == told
+
+
+def test_the_longest_gap_is_of_any_request_and_of_a_group() -> None:
+    run = run_of(
+        done(0.0, 1.0, 1.1, 1.3, group="short"), done(0.0, 1.0, 6.0, group="long"), done(0.0, 1.0, group="one")
+    )
+    names = ("itl_max", "short.itl_max", "long.itl_max", "one.itl_max")
+    assert [read_metric(run, name) for name in names] == [5.0, pytest.approx(0.2), 5.0, None]
+    assert not metric_of("short.itl_max").is_more_better
 
 
 def test_groups_are_told_apart_only_where_there_are_several() -> None:

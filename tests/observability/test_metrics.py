@@ -53,6 +53,10 @@ GAUGES = EngineGauges(
     grammar_compile_s=0.75,
     num_grammar_masks=80,
     grammar_mask_s=0.125,
+    num_pooled=17,
+    num_pooled_tokens=170,
+    num_pooled_batches=6,
+    pooled_s=0.375,
 )
 
 
@@ -124,6 +128,10 @@ def test_the_engines_accounts_are_read_when_somebody_looks() -> None:
         "engine_grammar_compile_seconds_total": 0.75,
         "engine_grammar_masks_total": 80,
         "engine_grammar_mask_seconds_total": 0.125,
+        "engine_pooled_prompts_total": 17,
+        "engine_pooled_tokens_total": 170,
+        "engine_pooled_batches_total": 6,
+        "engine_pooled_batch_seconds_total": 0.375,
     }
     assert {name: found["tidegate_" + name] for name in expected} == expected
 

@@ -140,6 +140,18 @@ def test_cosines_need_no_activation_and_texts_may_be_shared() -> None:
         assert scores(plan, events) == [1.0, 0.0, 0.0]
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_cosine_is_never_beyond_one_and_has_its_sign(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(200):
+        vector = [rng.gauss(0, 1) for _ in range(7)]
+        scaled = [rng.uniform(0.1, 9) * component for component in vector]
+        assert -1.0 <= cosine(packed(*vector), packed(*vector)) <= 1.0
+        assert -1.0 <= cosine(packed(*vector), packed(*(-component for component in vector))) <= 1.0
+        assert -1.0 <= cosine(packed(*vector), packed(*scaled)) <= 1.0
+    assert cosine(packed(1, 1), packed(-1, 0)) == pytest.approx(-math.sqrt(0.5))
+
+
 def test_a_head_that_tells_classes_scores_nothing() -> None:
     with pytest.raises(RuntimeError, match="2 outputs"):
         ScoreAssembler(IDENTITY, head(1)).feed(0, PromptVector(packed(1, 2)))

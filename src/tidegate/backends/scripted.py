@@ -100,7 +100,7 @@ class ScriptedBackend:
             end = part.start + len(part.token_ids)
             self._extend(part.seq_id, part.start, len(part.token_ids))
             if part.wants_all:
-                rows += [(part.seq_id, position) for position in range(part.start, end)]
+                rows += [(part.seq_id, position) for position in range(part.start + part.num_unwanted, end)]
             elif part.wants_last:
                 rows.append((part.seq_id, end - 1))
         return StepLogits(rows, np.broadcast_to(self._zeros, (len(rows), 1)))

@@ -148,7 +148,7 @@ class SimulatedBackend:
         for part in plan.prefill:
             self.cache.write(part.seq_id, part.start, part.token_ids)
             end = part.start + len(part.token_ids)
-            first = part.start if part.wants_all else end - 1
+            first = part.start + part.num_unwanted if part.wants_all else end - 1
             if part.wants_all or part.wants_last:
                 rows += [(part.seq_id, position) for position in range(first, end)]
         values = self._logits(rows)

@@ -14,12 +14,13 @@ from tidegate.loadtest.answer_schemas import SCHEMAS
 from tidegate.loadtest.arrivals import Arrival
 from tidegate.loadtest.length import Length, read_length
 from tidegate.loadtest.orders import Bounds, Load, Orders
-from tidegate.loadtest.reports.write import check_report_path
+from tidegate.loadtest.reports.renderers import RENDERERS
 from tidegate.loadtest.requirement import Requirement, read_requirement
 from tidegate.loadtest.session_file import MAX_FILE_BYTES, SessionFileError, read_sessions
 from tidegate.loadtest.slo import Slo
 from tidegate.loadtest.target import Target, TargetError, check_key, read_base_url
 from tidegate.loadtest.workloads import Kind, Workload
+from tidegate.reporting.report_file import ReportError, check_report_path
 
 MAX_SESSIONS = 100_000
 MAX_CLIENTS = 4096
@@ -191,13 +192,13 @@ def bench(**options: Any) -> None:
 
     \b
     Workloads: fixed (prompts of their own), shared-prefix (a long system message, many prompts behind it), agent
-    (conversations that grow), mixed (long prompts beside short streams: look at short.itl_p99), constrained (JSON
+    (conversations that grow), mixed (long prompts beside short streams: look at short.itl_p99 and short.itl_max), constrained (JSON
     Schema), or FILE.jsonl with request bodies of yours.
 
     \b
     With --against a second server is asked the same, run by run in turns; every number gets a ratio, first over
     second, with its spread over the runs. Names for --require: requests_per_s, output_tokens_per_s, goodput_per_s,
-    good_share, error_share, and ttft, itl, tpot, e2e with _p50, _p90, _p95, _p99, in seconds, or with ms.
+    good_share, error_share, and ttft, itl, tpot, e2e with _p50, _p90, _p95, _p99, and itl_max, in seconds, or with ms.
 
     \b
     Exit status: 0 measured, 1 a requirement is not met or requests failed, 2 nothing could be measured,
@@ -219,8 +220,8 @@ def _job(options: dict[str, Any]) -> Job:
         raise click.UsageError("--clients is a closed loop and --rate an open one: give one of them")
     for path in options["reports"]:
         try:
-            check_report_path(path)
-        except ValueError as error:
+            check_report_path(path, RENDERERS)
+        except ReportError as error:
             raise click.UsageError(f"--report {error}") from None
     requirements: tuple[Requirement, ...] = options["requirements"]
     if options["against"] is not None and any(each.is_time for each in requirements):

@@ -1,19 +1,17 @@
 """What `tidegate bench` shows while it runs: a bar on a terminal, else a line for each run. To standard error."""
 
-import sys
 import time
 from collections import deque
 from types import TracebackType
 from typing import TextIO
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from tidegate.cli.terminal import make_bar, open_console
 from tidegate.loadtest.distribution import describe
-from tidegate.loadtest.reports.numbers import digits, spell_time
 from tidegate.loadtest.sample import Sample
 from tidegate.loadtest.target import Target
+from tidegate.reporting.numbers import digits, spell_time
 
 LINE_EVERY_S = 10.0
 BAR_EVERY_S = 0.5
@@ -25,17 +23,15 @@ class BenchProgress:
     """Used as a context manager around all runs."""
 
     def __init__(self, *, num_runs: int, stream: TextIO | None = None) -> None:
-        self._console = Console(file=stream or sys.stderr, highlight=False, soft_wrap=True)
+        self._console = open_console(stream)
         self._num_runs = num_runs
         self._title = ""
         self._num_requests = 0
         self._num_ended = self._num_errors = self._num_tokens = 0
         self._firsts: deque[float] = deque(maxlen=KEPT_FIRSTS)
         self._begun_at = self._told_at = time.monotonic()
-        self._bar: Progress | None = None
-        if self._console.is_terminal:
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-            self._bar = Progress(*columns, console=self._console, transient=True)
+        self._bar = make_bar(self._console)
+        if self._bar is not None:
             self._task = self._bar.add_task("preparing", total=None)
 
     def __enter__(self) -> "BenchProgress":
@@ -71,7 +67,7 @@ class BenchProgress:
         if is_due:
             self._told_at = now
         if self._bar is not None:
-            text = f"{self._title}: {self._tell(now)}" if is_due else None
+            text = f"{self._title}: {self._tell_rate(now)}" if is_due else None
             self._bar.update(self._task, completed=self._num_ended, description=text)
         elif is_due:
             self._console.print(Text(f"{self._title}: {self._num_ended}/{self._num_requests}, {self._tell(now)}"))
@@ -82,9 +78,11 @@ class BenchProgress:
         self._num_ended = self._num_errors = self._num_tokens = 0
         self._firsts.clear()
 
+    def _tell_rate(self, now: float) -> str:
+        return f"{digits(self._num_tokens / max(now - self._begun_at, 1e-9))} tokens/s"
+
     def _tell(self, now: float) -> str:
-        rate = self._num_tokens / max(now - self._begun_at, 1e-9)
-        words = [f"{digits(rate)} tokens/s", f"{self._num_errors} errors" if self._num_errors else "no errors"]
+        words = [self._tell_rate(now), f"{self._num_errors} errors" if self._num_errors else "no errors"]
         first = describe(self._firsts)
         if first is not None:
             words.insert(1, f"first token p50 {spell_time(first.p50)}, p99 {spell_time(first.p99)}")

@@ -11,16 +11,18 @@ from pathlib import Path
 
 from tidegate import __version__
 from tidegate.cli.bench_progress import BenchProgress
+from tidegate.cli.terminal import terminal_width
 from tidegate.loadtest.measure import Measured, Measuring
 from tidegate.loadtest.orders import Orders, cost_of
 from tidegate.loadtest.preflight import CannotMeasureError
 from tidegate.loadtest.report import Findings, Machine, Report, build_report
+from tidegate.loadtest.reports.renderers import RENDERERS, write_plots
 from tidegate.loadtest.reports.terminal import render_terminal
 from tidegate.loadtest.reports.words import conclude
-from tidegate.loadtest.reports.write import ReportError, write_plots, write_report
 from tidegate.loadtest.requirement import Requirement
 from tidegate.loadtest.slo import Slo
 from tidegate.loadtest.target import Target
+from tidegate.reporting.report_file import ReportError, write_reports
 from tidegate.system import SystemClock
 
 INTERRUPTED = "it was interrupted"
@@ -124,11 +126,10 @@ def _machine() -> Machine:
 
 
 def _tell(job: Job, report: Report) -> int:
-    print(render_terminal(report), end="")
+    print(render_terminal(report, width=terminal_width()), end="")
     print(conclude(report))
     try:
-        for path in job.reports:
-            write_report(report, path)
+        write_reports(report, job.reports, RENDERERS)
         if job.plots is not None:
             write_plots(report, job.plots)
     except ReportError as error:

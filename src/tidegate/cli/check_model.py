@@ -3,11 +3,15 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tidegate.cli.engine_settings import told_engine
 from tidegate.cli.finding import Finding, megabytes, ok, problem, warning
-from tidegate.cli.gguf_header import GgufHeader
 from tidegate.cli.grammar_loading import LoadedGrammar
-from tidegate.cli.memory_estimate import MemoryEstimate, estimate_memory
 from tidegate.cli.settings import Settings
+from tidegate.sizing.budget import plan_budget
+from tidegate.sizing.gguf_header import GgufHeader
+from tidegate.sizing.header_facts import model_facts, pooling_facts
+from tidegate.sizing.llama_cpp_options import llama_cpp_options
+from tidegate.sizing.start_error import StartError
 
 _SLOW_PREFILL_TYPES = frozenset({"Q4_1", "Q5_0", "Q5_1"})
 """Types that llama.cpp does not repack for its matrix kernels on a CPU."""
@@ -45,9 +49,10 @@ def check_model_file(facts: ModelFileFacts) -> Finding:
     return ok(subject, f"{where}: {shown}, context {context:,} tokens" if context else f"{where}: {shown}")
 
 
-def check_weight_type(header: GgufHeader, settings: Settings) -> Finding | None:
+def check_weight_type(header: GgufHeader, settings: Settings, *, has_gpu: bool) -> Finding | None:
     """A hint where another quantisation of the same model would read prompts faster."""
-    if header.main_type not in _SLOW_PREFILL_TYPES or (settings.engine.gpu_layers or 0) > 0:
+    on_gpu = has_gpu and settings.engine.gpu_layers != 0
+    if header.main_type not in _SLOW_PREFILL_TYPES or on_gpu:
         return None
     advice = "the same model in Q4_0 or Q8_0 reads prompts faster on a CPU"
     return ok("weights", f"{header.main_type}, for which llama.cpp has no repacked kernels", advice)
@@ -78,31 +83,29 @@ def check_grammar(settings: Settings, loaded: LoadedGrammar) -> Finding:
     return problem(subject, found, advice) if settings.grammar.required else warning(subject, found, advice)
 
 
-def check_memory(
-    header: GgufHeader, weights_bytes: int, settings: Settings, available_bytes: int | None
-) -> Finding | None:
-    """Compares an estimate with what is free. The engine's own plan is exact, and is made when it starts."""
-    estimate = estimate_memory(header, weights_bytes, settings)
-    if estimate is None:
-        return ok("memory", "not estimated: the file does not say how large its cache is")
-    if (settings.engine.gpu_layers or 0) > 0:
-        return ok("memory", f"{_sums(estimate)}; how much of it lies on the GPU is not estimated")
+def check_memory(file: ModelFileFacts, settings: Settings, available_bytes: int | None, *, has_gpu: bool) -> Finding:
+    """Makes the engine's own plan from the file's head. The engine makes it anew, from what llama.cpp says."""
+    subject = "memory"
+    on_gpu = has_gpu and settings.engine.gpu_layers != 0
+    header, free_bytes = file.header, None if on_gpu else available_bytes
+    facts = None if header is None else model_facts(header, file.path.name, file.num_bytes, free_bytes)
+    if header is None or facts is None:
+        return ok(subject, "not estimated: the file does not say how large its cache is")
+    options = llama_cpp_options(told_engine(settings, str(file.path)), on_gpu=on_gpu)
+    try:
+        budget = plan_budget(facts, pooling_facts(header), options)
+    except StartError as error:
+        return problem(subject, str(error), "the same as serve would say; `tidegate config` shows the settings")
+    sums = ", ".join(" ".join(line.split()) for line in budget.describe().splitlines())
+    if on_gpu:
+        return ok(subject, f"{sums}; how much of it lies on the GPU is not estimated")
     if available_bytes is None:
-        return ok("memory", f"{_sums(estimate)}; how much is free cannot be read on this system")
-    free = f"{megabytes(available_bytes)} free"
-    if available_bytes < estimate.least_bytes:
-        advice = "free memory, take a smaller model, or lower --max-model-len"
-        return problem("memory", f"{_sums(estimate)}, {free}: not enough for one sequence", advice)
-    if available_bytes < estimate.full_bytes:
+        return ok(subject, f"{sums}; how much is free cannot be read on this system")
+    if budget.lacking is not None:
+        advice = "set engine.embeddings to off if nobody asks for them, or free memory"
+        return warning(subject, f"{sums}; no room to read texts for vectors beside it", advice)
+    memory = budget.memory
+    if memory is not None and memory.n_ctx < memory.max_sequences * memory.max_model_len:
         advice = "lower --max-model-len or --max-sequences if many long requests are expected"
-        found = f"{_sums(estimate)}, {free}: long requests will share what there is"
-        return warning("memory", found, advice)
-    return ok("memory", f"{_sums(estimate)}, {free}")
-
-
-def _sums(estimate: MemoryEstimate) -> str:
-    cache = estimate.full_bytes - estimate.weights_bytes
-    return (
-        f"about {megabytes(estimate.weights_bytes)} for weights and up to {megabytes(cache)} for cache and buffers "
-        f"({estimate.kv_bytes_per_token:,} bytes a token, {estimate.model_len:,} tokens a sequence)"
-    )
+        return warning(subject, f"{sums}: long requests will share what there is", advice)
+    return ok(subject, sums)

@@ -6,7 +6,6 @@ import secrets
 import signal
 import sys
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import click
 from tidegate import __version__
 from tidegate.cli.conform_progress import ProgressView
 from tidegate.cli.conform_show import list_cases, show_case
+from tidegate.cli.terminal import terminal_width
 from tidegate.conformance.case import Case
 from tidegate.conformance.catalog import CASES
 from tidegate.conformance.probing.probe import NoServerError
@@ -24,8 +24,8 @@ from tidegate.conformance.recording.files import RecordingWriter, read_recording
 from tidegate.conformance.recording.format import RecordingError
 from tidegate.conformance.recording.replay import manifest_of, replay
 from tidegate.conformance.reports.builder import build_document
+from tidegate.conformance.reports.renderers import RENDERERS
 from tidegate.conformance.reports.terminal import render_summary
-from tidegate.conformance.reports.write import ReportError, check_report_path, write_reports
 from tidegate.conformance.running.conclusion import ExitStatus, conclude
 from tidegate.conformance.running.run_plan import plan_run
 from tidegate.conformance.running.run_profile import (
@@ -33,7 +33,7 @@ from tidegate.conformance.running.run_profile import (
     BY_SERVER,
     ProfileError,
     RunProfile,
-    check_patterns,
+    choose_by_patterns,
     find_case,
     read_profile,
 )
@@ -41,6 +41,7 @@ from tidegate.conformance.running.run_report import Result, RunReport
 from tidegate.conformance.running.runner import RunBounds, Runner
 from tidegate.conformance.running.shipped_profiles import SHIPPED, read_shipped
 from tidegate.conformance.wire.target import REQUEST_TIMEOUT_S, Target, TargetError, read_base_url
+from tidegate.reporting.report_file import ReportError, check_report_path, write_reports
 
 INTERRUPTED = "it was interrupted"
 
@@ -102,7 +103,7 @@ def conform(**options: Any) -> None:
       tidegate conform --base-url http://127.0.0.1:8000/v1 --only 'stream.*' --report stream.html
       tidegate conform --base-url https://api.example.com/v1 --profile openai --record before
       tidegate conform --replay before --report before.md
-      tidegate conform --show stream.order
+      tidegate conform --show stream.finish_once
     """
     try:
         sys.exit(_run(_Orders(**options)))
@@ -135,18 +136,23 @@ class _Orders:
     shown: str | None
     verbose: bool
 
+    def choose_cases(self) -> list[Case]:
+        """Returns the cases that --only and --skip leave. Raises ProfileError."""
+        return choose_by_patterns(CASES, self.only, self.skip)
+
 
 def _run(orders: _Orders) -> int:
     """Returns the exit status. Raises what `conform` tells."""
     if orders.shown is not None:
         print("\n".join(show_case(find_case(orders.shown, CASES))))
         return ExitStatus.ALL_PASSED
+    cases = orders.choose_cases()
     profile = _read_profile(orders)
     if orders.lists:
-        print("\n".join(list_cases(profile.choose(_patterned(orders), has_contract=True))))
+        print("\n".join(list_cases(profile.choose(cases, has_contract=True))))
         return ExitStatus.ALL_PASSED
     for path in orders.reports:
-        check_report_path(path)
+        check_report_path(path, RENDERERS)
     if orders.replayed is not None:
         if orders.base_url is not None or orders.record is not None:
             raise CannotRun("--replay asks no server: leave out --base-url and --record")
@@ -159,8 +165,6 @@ def _run(orders: _Orders) -> int:
 
 
 def _read_profile(orders: _Orders) -> RunProfile:
-    check_patterns("--only", orders.only, CASES)
-    check_patterns("--skip", orders.skip, CASES)
     name = orders.profile_name
     if name is None:
         return BY_SERVER
@@ -177,17 +181,8 @@ def _read_profile(orders: _Orders) -> RunProfile:
         raise CannotRun(f"--profile {name}: {error.strerror}; it can be {known}, or a TOML file") from None
 
 
-def _patterned(orders: _Orders) -> list[Case]:
-    return [
-        case
-        for case in CASES
-        if (not orders.only or any(fnmatchcase(case.id, pattern) for pattern in orders.only))
-        and not any(fnmatchcase(case.id, pattern) for pattern in orders.skip)
-    ]
-
-
 def _choose(orders: _Orders, profile: RunProfile, probed: Probed) -> tuple[Case, ...]:
-    cases = profile.choose(_patterned(orders), has_contract=probed.has_contract)
+    cases = profile.choose(orders.choose_cases(), has_contract=probed.has_contract)
     if not cases:
         raise CannotRun("no case is left by --only, --skip and --profile; --list names all")
     return cases
@@ -281,11 +276,12 @@ def _say(text: str) -> None:
 
 
 def _tell(orders: _Orders, profile: RunProfile, report: RunReport) -> int:
-    print(render_summary(build_document(report)), end="")
+    document = build_document(report)
+    print(render_summary(document, width=terminal_width()), end="")
     for case_id in profile.cured(report):
         print(f"{case_id} passes, and the profile expects it to fail: take it out of `expected`")
     conclusion = conclude(report)
     for line in conclusion.says:
         print(line)
-    write_reports(report, orders.reports)
+    write_reports(document, orders.reports, RENDERERS)
     return conclusion.status

@@ -3,18 +3,16 @@
 All of it goes to standard error: standard output holds the summary.
 """
 
-import sys
 from types import TracebackType
 from typing import TextIO
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from tidegate.conformance.reports.visible_text import one_line
+from tidegate.cli.terminal import make_bar, open_console
 from tidegate.conformance.reports.words import SIGNS
 from tidegate.conformance.running.run_report import Result
 from tidegate.conformance.verdict import Outcome
+from tidegate.reporting.visible_text import one_line
 
 MAX_CHARS = 200
 
@@ -33,18 +31,10 @@ class ProgressView:
     """Used as a context manager around a run of `num_cases`. `tells_all`: also cases that pass get a line."""
 
     def __init__(self, num_cases: int, *, tells_all: bool = False, stream: TextIO | None = None) -> None:
-        self._console = Console(file=stream or sys.stderr, highlight=False, soft_wrap=True)
+        self._console = open_console(stream)
         self._tells_all = tells_all
-        self._bar: Progress | None = None
-        if self._console.is_terminal:
-            self._bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                console=self._console,
-                transient=True,
-            )
+        self._bar = make_bar(self._console)
+        if self._bar is not None:
             self._task = self._bar.add_task("asking", total=num_cases)
 
     def __enter__(self) -> "ProgressView":

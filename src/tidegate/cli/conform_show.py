@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from tidegate.conformance.case import Case
 from tidegate.conformance.reports.ask_sketch import sketch_curl, spell_path
+from tidegate.conformance.reports.ask_words import describe_ask
 from tidegate.conformance.reports.builder import describe_check, describe_clauses
-from tidegate.conformance.reports.curl_line import describe_ask
 
 
 def list_cases(cases: Iterable[Case]) -> Iterator[str]:

@@ -2,37 +2,36 @@
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import click
 
 from tidegate.cli.diff_subjects import LiveSubject, RecordedSubject
-from tidegate.conformance.case import Case
+from tidegate.cli.terminal import terminal_width
 from tidegate.conformance.catalog import CASES
-from tidegate.conformance.diff.comparison import DEFAULT_TOLERANCE, Comparison
+from tidegate.conformance.diff.comparison import DEFAULT_TOLERANCE
 from tidegate.conformance.diff.confirm import NothingToCompareError, Subject, Terms, compare_subjects
 from tidegate.conformance.diff.declared import Change, ChangesError, read_changes
-from tidegate.conformance.diff.report_html import render_html
-from tidegate.conformance.diff.report_json import render_json
-from tidegate.conformance.diff.report_junit import render_junit
+from tidegate.conformance.diff.renderers import RENDERERS
 from tidegate.conformance.diff.report_lines import write_lines
-from tidegate.conformance.diff.report_markdown import render_markdown
 from tidegate.conformance.probing.probe import NoServerError
 from tidegate.conformance.recording.files import read_recording
 from tidegate.conformance.recording.format import RecordingError
+from tidegate.conformance.running.run_profile import ProfileError, choose_by_patterns
 from tidegate.conformance.wire.target import Target, TargetError, read_base_url
+from tidegate.reporting.report_file import ReportError, check_report_path, write_reports
+from tidegate.reporting.terminal_text import fold
 
-Command = Callable[..., Any]
-
-RENDERERS: dict[str, Callable[[Comparison], str]] = {
-    ".html": render_html,
-    ".json": render_json,
-    ".xml": render_junit,
-    ".md": render_markdown,
-}
+_REFUSALS = (
+    TargetError,
+    ProfileError,
+    NoServerError,
+    NothingToCompareError,
+    RecordingError,
+    ChangesError,
+    ReportError,
+)
 
 
 @click.command()
@@ -102,15 +101,15 @@ def diff(old: str, new: str, **options: Any) -> None:
 def run_diff(old: str, new: str, options: dict[str, Any]) -> int:
     """Compares and reports; returns the exit status."""
     try:
-        _check_reports(options["reports"])
+        for path in options["reports"]:
+            check_report_path(path, RENDERERS)
         changes = _read_changes(options["changes_file"])
-        cases = _choose_cases(options["only"], options["skip"])
+        cases = choose_by_patterns(CASES, options["only"], options["skip"])
         subjects = _subjects(old, new, options)
         terms = Terms(changes=changes, tolerance=options["tolerance"], rounds=options["rounds"])
         comparison = asyncio.run(compare_subjects(subjects[0], subjects[1], cases, terms, _tell))
-        for path in options["reports"]:
-            path.write_text(RENDERERS[path.suffix.lower()](comparison), encoding="utf-8")
-    except (TargetError, NoServerError, NothingToCompareError, RecordingError, ChangesError) as error:
+        write_reports(comparison, options["reports"], RENDERERS)
+    except _REFUSALS as error:
         print(f"tidegate diff: {error}", file=sys.stderr)
         return 2
     except OSError as error:
@@ -119,21 +118,13 @@ def run_diff(old: str, new: str, options: dict[str, Any]) -> int:
     except KeyboardInterrupt:
         print("tidegate diff: interrupted; nothing was compared", file=sys.stderr)
         return 2
-    for line in write_lines(comparison, shows_variation=options["show_variation"]):
+    for line in fold(write_lines(comparison, shows_variation=options["show_variation"]), terminal_width()):
         print(line)
     return int(comparison.has_regressions)
 
 
 def _tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
-
-
-def _check_reports(paths: Sequence[Path]) -> None:
-    for path in paths:
-        if path.suffix.lower() not in RENDERERS:
-            raise TargetError(f"--report {path}: the file's name must end in {', '.join(RENDERERS)}")
-        if not path.absolute().parent.is_dir():
-            raise TargetError(f"--report {path}: there is no folder {path.absolute().parent}")
 
 
 def _read_changes(path: Path | None) -> list[Change]:
@@ -145,18 +136,6 @@ def _read_changes(path: Path | None) -> list[Change]:
         raise ChangesError(f"{path}: is not UTF-8") from None
     except ChangesError as error:
         raise ChangesError(f"{path}: {error}") from None
-
-
-def _choose_cases(only: Sequence[str], skip: Sequence[str]) -> list[Case]:
-    cases = [
-        case
-        for case in CASES
-        if (not only or any(fnmatchcase(case.id, pattern) for pattern in only))
-        and not any(fnmatchcase(case.id, pattern) for pattern in skip)
-    ]
-    if not cases:
-        raise TargetError("no case matches --only and --skip; `tidegate conform --list` names all")
-    return cases
 
 
 def _subjects(old: str, new: str, options: dict[str, Any]) -> list[Subject]:

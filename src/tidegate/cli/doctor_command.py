@@ -22,7 +22,7 @@ from tidegate.cli.check_machine import (
     check_processors,
 )
 from tidegate.cli.check_model import ModelFileFacts, check_memory, check_model_file, check_weight_type
-from tidegate.cli.check_software import check_libraries, check_llama, check_python, least_versions
+from tidegate.cli.check_software import LlamaProbe, check_libraries, check_llama, check_python, least_versions
 from tidegate.cli.engine_specs import ModelSpec, SpecError, model_specs
 from tidegate.cli.finding import Finding, Level, ok, problem, warning
 from tidegate.cli.hugging_face import HuggingFace
@@ -49,22 +49,31 @@ def look(settings: Settings, hub: Hub, *, starts_engine: bool) -> list[Finding]:
         specs = model_specs(settings)
     except SpecError as error:
         return [problem("engines", str(error), "change the [[engines]] tables")]
-    needs_llama = next((spec.settings for spec in specs if spec.settings.engine.kind == "llama"), specs[0].settings)
-    software = _software(needs_llama)
+    first = next((spec.settings for spec in specs if spec.settings.engine.kind == "llama"), specs[0].settings)
+    probe = facts.probe_llama() if first.engine.kind == "llama" and _has_llama() else None
+    software = _software(first, probe)
     models: list[Finding] = []
     for spec in specs:
-        found = _model(spec.settings, hub, has_libraries=not _has_problem(software), starts_engine=starts_engine)
+        found = (
+            _model(spec.settings, hub, has_gpu=probe is not None and probe.has_gpu, starts_engine=starts_engine)
+            if not _has_problem(software)
+            else _unread_model(spec.settings, hub)
+        )
         prefix = "" if len(specs) == 1 else f"{spec.names[0]}: "
         models += [replace(one, subject=prefix + one.subject) for one in found]
     return [*software, *_engines(specs), *_machine(settings, specs), *models]
 
 
-def _model(settings: Settings, hub: Hub, *, has_libraries: bool, starts_engine: bool) -> list[Finding]:
+def _unread_model(settings: Settings, hub: Hub) -> list[Finding]:
+    """Looks at a model's file where libraries are missing."""
+    _, model = _model_file(settings, hub, has_gpu=False)
+    advice = "cure the problems above first"
+    return [*model, warning("chat template", "not looked at: libraries are missing", advice)]
+
+
+def _model(settings: Settings, hub: Hub, *, has_gpu: bool, starts_engine: bool) -> list[Finding]:
     """Looks at one model: its file, its tokenizer and template, its engine."""
-    file, model = _model_file(settings, hub)
-    if not has_libraries:
-        advice = "cure the problems above first"
-        return [*model, warning("chat template", "not looked at: libraries are missing", advice)]
+    file, model = _model_file(settings, hub, has_gpu=has_gpu)
     if _has_problem(model) or (file is None and settings.engine.kind == "llama"):
         return model
     from tidegate.cli.doctor_engine import look_at_loading
@@ -84,20 +93,25 @@ def _has_problem(findings: list[Finding]) -> bool:
     return any(finding.level is Level.PROBLEM for finding in findings)
 
 
-def _software(settings: Settings) -> list[Finding]:
+def _has_llama() -> bool:
+    return facts.installed_version("llama-cpp-python") is not None
+
+
+def _software(settings: Settings, probe: LlamaProbe | None) -> list[Finding]:
     major, minor, micro = sys.version_info[:3]
     least = least_versions(facts.requirements())
     installed = {name: facts.installed_version(name) for name in least}
     findings = [check_python((major, minor, micro), sys.platform), *check_libraries(least, installed, settings)]
-    if settings.engine.kind == "llama" and installed.get("llama-cpp-python") is not None:
-        findings += check_llama(facts.probe_llama(), facts.cpu_features(), settings)
+    if probe is not None:
+        findings += check_llama(probe, facts.cpu_features(), settings)
     return findings
 
 
-def _model_file(settings: Settings, hub: Hub) -> tuple[ModelFileFacts | None, list[Finding]]:
+def _model_file(settings: Settings, hub: Hub, *, has_gpu: bool) -> tuple[ModelFileFacts | None, list[Finding]]:
     """Looks at the model file without any library; None where there is no file to look at."""
     if settings.engine.kind != "llama":
-        return None, [ok("model file", f"none: the {settings.engine.kind} engine needs no model")]
+        where = f"at {settings.engine.url}" if settings.engine.url else "needs no model"
+        return None, [ok("model file", f"none here: the {settings.engine.kind} engine {where}")]
     try:
         source = find_model(settings.model.source, hub)
     except facts.NotHere as error:
@@ -108,8 +122,8 @@ def _model_file(settings: Settings, hub: Hub) -> tuple[ModelFileFacts | None, li
     findings = [check_model_file(file)]
     if file.header is not None:
         findings += _present(
-            check_weight_type(file.header, settings),
-            check_memory(file.header, file.num_bytes, settings, _share(available_bytes(), settings)),
+            check_weight_type(file.header, settings, has_gpu=has_gpu),
+            check_memory(file, settings, _share(available_bytes(), settings), has_gpu=has_gpu),
         )
     return file, findings
 

@@ -10,16 +10,18 @@ import msgspec
 from tidegate.cli.check_machine import check_engine_options
 from tidegate.cli.check_model import check_grammar, check_template
 from tidegate.cli.finding import Finding, ok, problem
-from tidegate.cli.gguf_header import GgufHeader
-from tidegate.cli.model_loading import FormatError, LoadedModel, LoadError, load_model
+from tidegate.cli.load_error import LoadError
+from tidegate.cli.model_loading import FormatError, LoadedModel, engine_fault, load_model
 from tidegate.cli.model_source import Hub
 from tidegate.cli.prefix_cache_text import prefix_cache_text
 from tidegate.cli.ready_text import describe_formats
+from tidegate.cli.remote_settings import is_remote
 from tidegate.cli.settings import Settings
 from tidegate.cli.wiring import engine_options
 from tidegate.engine.options import OptionsError, decode_options, encode_options
 from tidegate.engines.local.restart_policy import RestartSettings
 from tidegate.engines.local.supervisor import EngineStartFailed, Supervisor, SupervisorSettings
+from tidegate.sizing.gguf_header import GgufHeader
 
 _START_TIMEOUT_S = 120.0
 
@@ -35,6 +37,8 @@ def look_at_loading(settings: Settings, hub: Hub, header: GgufHeader | None, *, 
         return [problem("formats", str(error), "leave model.tool_format and model.reasoning_format auto")]
     except LoadError as error:
         fault = str(error)
+    if fault is not None and is_remote(settings):
+        return [problem("tokenizer", fault, "docs/remote_engines.md says what is needed")]
     findings: list[Finding] = []
     if header is not None or fault is not None:
         template = header.text("tokenizer.chat_template") if header is not None else None
@@ -44,6 +48,10 @@ def look_at_loading(settings: Settings, hub: Hub, header: GgufHeader | None, *, 
     formats = loaded.served.formats
     findings += [ok(subject, words) for subject, words in describe_formats(formats).items()]
     findings.append(check_grammar(settings, loaded.grammar))
+    if is_remote(settings):
+        from tidegate.cli.doctor_remote import look_at_remote_engine
+
+        return [*findings, look_at_remote_engine(settings, loaded, is_thorough=starts_engine)]
     options = engine_options(settings, loaded)
     refusal = None
     try:
@@ -75,6 +83,9 @@ async def _start(settings: Settings, loaded: LoadedModel) -> Finding:
         await supervisor.aclose()
     if model is None:
         return problem("engine", "started without saying what it serves", "report this as a fault of tidegate")
+    fault = engine_fault(loaded, model)
+    if fault is not None:
+        return problem("engine", fault, "change it in tidegate.toml; `tidegate config` shows where each value is from")
     return ok(
         "engine",
         f"{model.build} was ready after {clock() - started_at:.1f} s: sequences of up to {model.max_model_len:,} "

@@ -15,11 +15,11 @@ from pathlib import Path
 from tidegate.cli.check_machine import FolderFacts
 from tidegate.cli.check_model import ModelFileFacts
 from tidegate.cli.check_software import LlamaProbe
-from tidegate.cli.gguf_header import GgufError, read_gguf_header
 from tidegate.cli.model_source import Hub, ModelSource
 from tidegate.cli.model_source_error import ModelSourceError
 from tidegate.cli.settings import Settings
 from tidegate.http.listener import ListenError, bind_tcp
+from tidegate.sizing.gguf_header import GgufError, read_gguf_header
 
 _PROBE_TIMEOUT_S = 60.0
 _PROBE = (

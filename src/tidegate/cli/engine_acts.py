@@ -7,7 +7,7 @@ from typing import Protocol
 from tidegate.contract.admin import CacheDropped, EngineRestarted
 from tidegate.contract.codec import encode_json
 from tidegate.engines.local.supervisor import EngineStartFailed, Supervisor
-from tidegate.errors import EngineUnavailable
+from tidegate.errors import EngineUnavailable, UnsupportedParameter
 from tidegate.serving.reply import WholeReply
 
 FLUSH_TIMEOUT_S = 30.0
@@ -75,3 +75,16 @@ class EngineActs:
         """Waits for a restart that is under way; the supervisor is to be closed before."""
         if self._restart is not None:
             await asyncio.gather(self._restart, return_exceptions=True)
+
+
+class RemoteActs(Acts):
+    """An operator's acts that belong to where the engine runs."""
+
+    async def flush_cache(self) -> WholeReply:
+        raise UnsupportedParameter("The engine runs elsewhere: its cache is dropped there.")
+
+    async def restart_engine(self, wait_s: float) -> WholeReply:  # noqa: ARG002 - the port's argument
+        raise UnsupportedParameter("The engine runs elsewhere: it is restarted there.")
+
+    async def aclose(self) -> None:
+        return None

@@ -1,7 +1,7 @@
 """EngineFleet: all engines of a server, started, waited for and ended as one."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
@@ -11,6 +11,9 @@ from tidegate.cli.engine_specs import ModelSpec
 from tidegate.cli.model_engines import ModelSite, join_engines
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.lifecycle.poison import PoisonWatch
+
+LATE_START_S = 30.0
+"""How long the start of a server waits for further engines once every model has one."""
 
 
 class EngineFleet:
@@ -34,8 +37,8 @@ class EngineFleet:
             parts = {engine.name: self.keepers[engine.name].engine for engine in spec.engines}
             sites.append(ModelSite(spec.settings, model, join_engines(parts, spec.settings.pool, now)))
         self.sites = tuple(sites)
-        self.failures: dict[str, Exception] = {}
-        """Engines that have never become ready and were given up, and why."""
+        self.missing: dict[str, str | None] = {}
+        """Engines that were not ready when the server was, and why."""
 
     @property
     def first(self) -> EngineKeeper:
@@ -56,15 +59,32 @@ class EngineFleet:
     async def wait_ready(self) -> None:
         """Waits until each engine takes requests or was given up. Raises why, for a model that has none.
 
-        What else was given up is in `failures`.
+        Once every model has an engine, the others have `LATE_START_S` left. Who is missing is in `missing`.
         """
-        names = list(self.keepers)
-        outcomes = await asyncio.gather(*(self.keepers[name].wait_ready() for name in names), return_exceptions=True)
-        self.failures = {name: one for name, one in zip(names, outcomes, strict=True) if isinstance(one, Exception)}
+        waits = {name: asyncio.create_task(keeper.wait_ready()) for name, keeper in self.keepers.items()}
+        try:
+            pending = set(waits.values())
+            while pending:
+                timeout_s = LATE_START_S if all(self._has_engine(site, waits) for site in self.sites) else None
+                done, pending = await asyncio.wait(pending, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+                if not done:
+                    break
+                self._check_failed(waits)
+        finally:
+            for wait in waits.values():
+                wait.cancel()
+            await asyncio.gather(*waits.values(), return_exceptions=True)
+        self.missing = {name: _reason(wait) for name, wait in waits.items() if _reason(wait) is not None}
+
+    def _has_engine(self, site: ModelSite, waits: Mapping[str, asyncio.Task[None]]) -> bool:
+        return any(waits[name].done() and waits[name].exception() is None for name in site.engines.parts)
+
+    def _check_failed(self, waits: Mapping[str, asyncio.Task[None]]) -> None:
+        """Raises why, where every engine of a model was given up."""
         for site in self.sites:
-            failed = [self.failures[name] for name in site.engines.parts if name in self.failures]
-            if len(failed) == len(site.engines.parts):
-                raise failed[0]
+            faults = [waits[name].exception() if waits[name].done() else None for name in site.engines.parts]
+            if None not in faults:
+                raise next(fault for fault in faults if fault is not None)
 
     @property
     def conflict(self) -> str | None:
@@ -76,3 +96,10 @@ class EngineFleet:
     async def aclose(self) -> None:
         """Ends all engines, at the same time. Open requests fail. Idempotent."""
         await asyncio.gather(*(keeper.aclose() for keeper in self.keepers.values()))
+
+
+def _reason(wait: asyncio.Task[None]) -> str | None:
+    if wait.cancelled():
+        return "it is still starting"
+    fault = wait.exception()
+    return None if fault is None else str(fault)

@@ -31,7 +31,9 @@ SERVE_FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
     "--chat-template": ("model.chat_template", {"type": click.Path(dir_okay=False), "metavar": "FILE"}),
     "--max-model-len": ("model.max_model_len", {"type": int}),
     "--max-output-tokens": ("model.max_output_tokens", {"type": int}),
-    "--engine": ("engine.kind", {"type": click.Choice(["llama", "scripted", "simulated"])}),
+    "--engine": ("engine.kind", {"type": click.Choice(["llama", "scripted", "simulated", "sglang", "vllm-http"])}),
+    "--engine-url": ("engine.url", {"metavar": "URL"}),
+    "--tokenizer": ("model.tokenizer", {"type": click.Path(file_okay=False), "metavar": "FOLDER"}),
     "--max-sequences": ("engine.max_sequences", {"type": int}),
     "--replicas": ("engine.replicas", {"type": int}),
     "--threads": ("engine.threads", {"type": int}),
@@ -156,6 +158,8 @@ def serve(model: str | None, config_file: Path | None, **flags: Any) -> None:
       tidegate serve                                  then paste the curl line that it prints
       tidegate serve model.gguf --served-model-name my-model --max-model-len 8192
       tidegate serve --engine scripted --port 0       for testing clients: no model, a free port
+      tidegate serve --engine vllm-http --engine-url http://10.0.0.5:8000 --tokenizer ./my-model
+                                                      in front of an engine on another machine
 
     The public listener answers OpenAI's routes under /v1; the admin listener has /readyz, /metrics and
     /admin/v1/requests. SIGTERM and Ctrl-C refuse new requests, let running ones finish (at most

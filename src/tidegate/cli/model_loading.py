@@ -7,11 +7,14 @@ from pathlib import Path
 
 from tidegate.cli.engine_specs import SpecError, model_specs
 from tidegate.cli.grammar_loading import NOT_LOADED, GrammarUnusable, LoadedGrammar, load_grammar
+from tidegate.cli.load_error import LoadError
 from tidegate.cli.model_source import Hub, ModelSource, find_model
 from tidegate.cli.model_source_error import ModelSourceError
+from tidegate.cli.remote_settings import is_remote
 from tidegate.cli.settings import LimitSettings, Settings
 from tidegate.contract.bounds import Limits
 from tidegate.inference.model_info import ModelInfo
+from tidegate.serving.model_tasks import embedding_reason
 from tidegate.serving.output_formats import UnknownFormat, choose_formats, view_templates
 from tidegate.serving.served_grammar import NOT_IN_ENGINE
 from tidegate.serving.served_model import ServedModel
@@ -24,10 +27,6 @@ from tidegate.text.vocabulary import ModelFacts, Tokenizer
 
 CONTENTS_TEMPLATE = "{% for message in messages %}{{ message.content }}{% endfor %}"
 """What the scripted and the simulated engine read: the contents, and nothing around them."""
-
-
-class LoadError(Exception):
-    """The model cannot be served; the message says what to do."""
 
 
 class FormatError(LoadError):
@@ -51,6 +50,8 @@ def load_model(settings: Settings, hub: Hub | None = None) -> LoadedModel:
         except ModelSourceError as error:
             raise LoadError(str(error)) from error
         return _with_grammar(settings, _load_gguf(settings, source), source)
+    if is_remote(settings):
+        return _load_remote(settings)
     tokenizer = ByteTokenizer()
     facts = ModelFacts(
         "byte-tokenizer-1", {"default": CONTENTS_TEMPLATE}, BOS_TOKEN, EOS_TOKEN, pair_separator=(EOS_TOKEN_ID,)
@@ -72,6 +73,15 @@ def load_models(settings: Settings, hub: Hub | None = None) -> tuple[LoadedModel
     return loaded
 
 
+def _load_remote(settings: Settings) -> LoadedModel:
+    """The engine runs elsewhere: of the model only the tokenizer's folder is here."""
+    from tidegate.cli.remote_engine import load_tokenizer, remote_endpoint
+
+    remote_endpoint(settings)
+    tokenizer, facts, name = load_tokenizer(settings)
+    return _with_grammar(settings, _serve(settings, tokenizer, facts, (name,)), None)
+
+
 def _with_grammar(settings: Settings, served: ServedModel, source: ModelSource | None) -> LoadedModel:
     try:
         grammar = load_grammar(settings.grammar, served.tokenizer.vocabulary)
@@ -88,6 +98,14 @@ def engine_fault(loaded: LoadedModel, info: ModelInfo | None) -> str | None:
             f"{NOT_IN_ENGINE[0].upper()}{NOT_IN_ENGINE[1:]}, and grammar.required is set. Choose another engine or "
             "another grammar.backend, or set grammar.required to false to serve without structured output."
         )
+    fewest = served.min_dimensions
+    if fewest is not None and info is not None and embedding_reason(info) is None and info.pooling is not None:
+        native = info.pooling.dimensions
+        if fewest > native:
+            return (
+                f"model.min_dimensions is {fewest}, but the served model's vectors have {native} components. Lower it, "
+                "or leave it out so that vectors are never cut."
+            )
     return None
 
 

@@ -1,15 +1,14 @@
 """From one served model to its gate and its service."""
 
 import logging
-from dataclasses import replace
 
 from tidegate.cli.described_settings import server_facts
+from tidegate.cli.engine_settings import turn_rule
 from tidegate.cli.model_engines import ModelSite
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.open_ledger import ledger_facts
-from tidegate.cli.settings import AdmissionSettings, Settings, step_tokens
+from tidegate.cli.settings import Settings
 from tidegate.contract.unknown_fields import UnknownFieldPolicy
-from tidegate.inference.turn_rule import TurnRule
 from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
 from tidegate.lifecycle.cost_model import ChunkRule
 from tidegate.lifecycle.drain import Drain
@@ -50,7 +49,7 @@ def _build_gate(site: ModelSite, drain: Drain, quotas: KeyQuotas) -> LocalGate:
         admission.kv_overcommit,
         turn_rule(admission),
     )
-    chunks = ChunkRule(step_tokens(engine), engine.prefill_chunk_tokens)
+    chunks = ChunkRule(engine.max_step_tokens, engine.prefill_chunk_tokens)
     controller = AdmissionController(limits, drain, chunks=chunks, quotas=quotas)
     gate = LocalGate(
         controller,
@@ -62,7 +61,7 @@ def _build_gate(site: ModelSite, drain: Drain, quotas: KeyQuotas) -> LocalGate:
     for part in engines.parts.values():
         part.on_ready.append(
             lambda greeting: controller.learn_chunks(
-                replace(chunks, beside_decodes=greeting.model.prefill_chunk_tokens)
+                ChunkRule(greeting.model.max_step_tokens, greeting.model.prefill_chunk_tokens)
             )
         )
         if engines.pool is not None:
@@ -99,11 +98,6 @@ def engine_facts(site: ModelSite) -> list[EngineFact]:
     pool = site.engines.pool
     members = [] if pool is None else pool.members()
     return [EngineFact(one.name, one.is_usable, one.status.model) for one in members]
-
-
-def turn_rule(admission: AdmissionSettings) -> TurnRule:
-    """Returns how priorities count among those that wait."""
-    return TurnRule(admission.priority_step_s if admission.policy == "priority" else None)
 
 
 def _grammar_check(settings: Settings, loaded: LoadedModel, observer: Observer) -> GrammarCheck | None:

@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tidegate.cli.finding import megabytes
-from tidegate.cli.gguf_header import GgufError, GgufHeader, read_gguf_header
 from tidegate.cli.model_source import BUNDLED_PACKAGE, Hub, ModelSource, list_models
+from tidegate.sizing.gguf_header import GgufError, GgufHeader, read_gguf_header
 
 _PIPED_WIDTH = 200
 

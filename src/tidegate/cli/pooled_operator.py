@@ -39,6 +39,8 @@ class PooledView:
         admission: Callable[[], AdmissionStatistics],
     ) -> None:
         self.pool: WorkerPool | None = None
+        self.adds_gauges = False
+        """Whether each worker counts its own requests only, so that the engine's gauges are their sum."""
         self._admission = admission
         self._engines = engines
         self._metrics = metrics
@@ -59,11 +61,25 @@ class PooledView:
         rows = add_rows(self._engines.rows(), answers)
         admission = asdict(self._admission())
         described = describe_engines(EngineViews(self._engines.status, lambda: rows), admission)
+        if self.adds_gauges:
+            described["gauges"] = await self._gauges()
         return encode_json({**described, **totals})
+
+    async def _gauges(self) -> dict[str, float]:
+        sums: dict[str, float] = {}
+        for answer in await self._ask_all("gauges"):
+            for name, value in json.loads(answer).items():
+                sums[name] = sums.get(name, 0) + value
+        model = self._engines.status().model
+        if sums and model is not None:
+            sums["blocks_free"] = max(0, model.num_blocks - sums["blocks_used"])
+        return sums
 
     async def metrics(self, accept: str) -> tuple[str, bytes]:
         texts = [answer.decode() for answer in await self._ask_all("metrics")]
-        body, content_type = render_metrics(MergedMetrics(self._metrics.registry, texts).registry, accept)
+        body, content_type = render_metrics(
+            MergedMetrics(self._metrics.registry, texts, adds_engine=self.adds_gauges).registry, accept
+        )
         return content_type, body
 
     async def obstacle(self) -> ServeError | None:

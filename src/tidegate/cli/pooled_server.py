@@ -19,6 +19,7 @@ from tidegate.cli.model_engines import engine_views
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.pooled_operator import PooledOperator, PooledView
 from tidegate.cli.public_edge import tls_files
+from tidegate.cli.remote_settings import is_remote
 from tidegate.cli.running_server import wait_first
 from tidegate.cli.settings import Settings
 from tidegate.cli.shared_gate import SharedGate
@@ -59,6 +60,7 @@ class PooledServer:
         self._lag = LoopLagProbe(metrics.loop_lag)
         self._acts = FleetActs(self.fleet)
         self._view = PooledView(views, metrics, self.order, accounts)
+        self._view.adds_gauges = all(is_remote(site.settings) for site in self.fleet.sites)
         operator = PooledOperator(self._view, self._acts, self.order)
         admin_app = build_admin_app(
             self._view, operator, settings, logger=logger, observer=metrics, authorise=open_admin_access(settings)
@@ -87,7 +89,9 @@ class PooledServer:
         await self.admin.start()
 
     async def wait_ready(self) -> None:
-        """Waits for the engines and for every worker. Raises EngineStartFailed for a model without an engine."""
+        """Waits for the engines and for every worker. Raises EngineStartFailed or RemoteStartFailed for a model that
+        has no engine.
+        """
         await self.fleet.wait_ready()
         await self.pool.wait_ready()
 

@@ -3,6 +3,7 @@
 import json
 
 from tidegate.cli.model_loading import LoadedModel
+from tidegate.cli.remote_settings import is_remote
 from tidegate.cli.settings import Settings
 from tidegate.cli.speculation_text import sameness_text, speculation_text
 from tidegate.inference.model_info import ModelInfo
@@ -15,7 +16,8 @@ def starting_text(settings: Settings, loaded: LoadedModel, *, num_engines: int =
     guesses = speculation_text(settings)
     extra = (f", {guesses}" if guesses else "") + (f", on {num_engines} engines" if num_engines > 1 else "")
     if loaded.source is None:
-        what = f"tidegate: starting the {settings.engine.kind} engine{extra}"
+        doing = f"looking for the {settings.engine.kind} engine at {settings.engine.url}"
+        what = f"tidegate: {doing if is_remote(settings) else f'starting the {settings.engine.kind} engine{extra}'}"
     else:
         size_mb = loaded.source.path.stat().st_size / 1e6
         what = f"tidegate: loading {loaded.served.name} ({size_mb:.0f} MB, {loaded.source.origin}){extra}"
@@ -83,7 +85,7 @@ def _example(settings: Settings, loaded: LoadedModel, model: ModelInfo | None) -
     }
     if settings.engine.kind == "scripted":
         body["x_script"] = {"pieces": ["48656c6c6f", "2c20", "736561"]}
-    elif settings.engine.kind == "llama":
+    elif settings.engine.kind == "llama" or is_remote(settings):
         body["max_tokens"] = 64
     else:
         body["max_tokens"] = 8

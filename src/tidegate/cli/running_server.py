@@ -65,7 +65,7 @@ class RunningServer:
         await self.admin.start()
 
     async def wait_ready(self) -> None:
-        """Waits for the engines' first readiness. Raises EngineStartFailed for a model that has none."""
+        """Waits for the engines. Raises EngineStartFailed or RemoteStartFailed for a model that has none."""
         await self.fleet.wait_ready()
 
     async def wait_stopped(self) -> None:

@@ -9,7 +9,8 @@ from tidegate.cli.access import AccessError, gather_access_facts, refuse_exposur
 from tidegate.cli.drain_order import DrainOrder
 from tidegate.cli.engine_fleet import EngineFleet
 from tidegate.cli.engine_specs import model_specs
-from tidegate.cli.model_loading import LoadedModel, LoadError, engine_fault, load_models
+from tidegate.cli.load_error import LoadError
+from tidegate.cli.model_loading import LoadedModel, engine_fault, load_models
 from tidegate.cli.open_ledger import check_ledger
 from tidegate.cli.pooled_server import PooledServer
 from tidegate.cli.prefix_cache_text import prefix_cache_text
@@ -21,6 +22,7 @@ from tidegate.cli.settings import Settings
 from tidegate.cli.sockets import Sockets
 from tidegate.cli.wiring import install_loop_reports, open_log
 from tidegate.engines.local.supervisor import EngineStartFailed
+from tidegate.engines.remote.start_failed import RemoteStartFailed
 from tidegate.http.listener import ListenError
 from tidegate.lifecycle.ledger_port import LedgerBroken
 
@@ -80,8 +82,8 @@ def _fault_of(fleet: EngineFleet) -> str | None:
 
 def _tell_ready(server: RunningServer | PooledServer, settings: Settings, console: Console) -> None:
     needs_key = gather_access_facts(settings).num_keys > 0
-    for name, failure in server.fleet.failures.items():
-        console.print(f"tidegate: engine {name}: {failure}; serving without it", style="yellow", markup=False)
+    for name, reason in server.fleet.missing.items():
+        console.print(f"tidegate: engine {name}: {reason}; serving without it", style="yellow", markup=False)
     for site in server.fleet.sites:
         model = site.engines.engine.statistics().model
         lacking = prefix_cache_text(site.settings, model)
@@ -105,6 +107,9 @@ async def _wait_ready(server: RunningServer | PooledServer, order: DrainOrder, c
         return False
     try:
         ready.result()
+    except RemoteStartFailed as error:
+        console.print(f"tidegate: {error}", style="red", markup=False)
+        return False
     except EngineStartFailed as error:
         console.print(f"tidegate: {error}", style="red", markup=False)
         for line in error.last_lines:

@@ -16,6 +16,9 @@ def _text(text: str) -> Meta:
     return Meta(description=text)
 
 
+EngineKind = Literal["llama", "scripted", "simulated", "sglang", "vllm-http"]
+
+
 class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Listeners, processes and how long things may take."""
 
@@ -86,7 +89,11 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is served, under which names."""
 
     source: Annotated[
-        str | None, _text("GGUF path, installed model package, or Hugging Face id; bundled if absent")
+        str | None,
+        _text("GGUF path, installed package, or Hugging Face id; bundled if absent. Its name in a remote engine"),
+    ] = None
+    tokenizer: Annotated[
+        str | None, _text("folder with tokenizer.json and the files beside it, for engines on other machines")
     ] = None
     served_model_name: Annotated[tuple[str, ...], _text("names that callers may use; the first is the answer's")] = ()
     chat_template: Annotated[str | None, _text("file with a chat template that replaces the model's own")] = None
@@ -109,12 +116,16 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The engine process."""
+    """The engine process, or the engine on another machine."""
 
-    kind: Annotated[Literal["llama", "scripted", "simulated"], _text("what generates tokens")] = "llama"
+    kind: Annotated[EngineKind, _text("what generates tokens; sglang and vllm-http run elsewhere")] = "llama"
     replicas: Annotated[
         int, _number("engine processes of this model, each with its share of threads and memory", ge=1, le=64)
     ] = 1
+    url: Annotated[str | None, _text("where an engine on another machine is, such as http://10.0.0.5:8000")] = None
+    api_key_file: Annotated[str | None, _text("file with the API key that such an engine wants")] = None
+    revision: Annotated[str | None, _text("name of such an engine's weights, for the served revision")] = None
+    health_interval_s: Annotated[float, _number("how often such an engine's health is looked at", ge=0.01)] = 1.0
     stall_timeout_s: Annotated[float, _number("an engine that makes no step for so long is restarted", ge=0.1)] = 60.0
     restart_wait_s: Annotated[
         float, _number("wait before an engine that died is restarted; doubles up to 30 s", ge=0.001)
@@ -292,17 +303,6 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 SECTIONS: dict[str, type[msgspec.Struct]] = {
     field.name: type(field.default) for field in msgspec.structs.fields(Settings) if field.name != "engines"
 }
-
-
-STEP_TOKENS_CPU, STEP_TOKENS_GPU = 128, 512
-"""An abort waits for a step's end. On a CPU 128 tokens a step prefill as fast as 512 (bench/prefill_chunks.py)."""
-
-
-def step_tokens(engine: EngineSettings) -> int:
-    """Returns the effective `max_step_tokens`: what was set, else by device, but one token for each sequence."""
-    if engine.max_step_tokens is not None:
-        return engine.max_step_tokens
-    return max(STEP_TOKENS_GPU if engine.gpu_layers else STEP_TOKENS_CPU, engine.max_sequences)
 
 
 def describe(section: str, key: str) -> str:

@@ -13,7 +13,7 @@ from tidegate.lifecycle.drain import Drain
 from tidegate.serving.gate_server import GateServer
 
 LISTEN_INTERVAL_S = 0.1
-"""The engine tells its gauges to the processes whose requests it runs; this one has none, and asks."""
+"""Our engine tells its gauges to the processes whose requests it runs; this one has none, and asks."""
 
 
 class SharedGate:
@@ -47,7 +47,7 @@ class SharedGate:
         num_asked = 0
         while True:
             await asyncio.sleep(LISTEN_INTERVAL_S)
-            if self._server.num_held:
+            if self._server.num_held and isinstance(self._engine, LocalEngine):
                 num_asked += 1
                 for engine in self._engines:
                     if isinstance(engine, LocalEngine):

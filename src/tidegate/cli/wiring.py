@@ -7,15 +7,17 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import structs
 from structlog.typing import FilteringBoundLogger
 
 from tidegate import __version__
 from tidegate.cli.access import Access, open_access
+from tidegate.cli.engine_settings import told_engine
 from tidegate.cli.model_engines import ModelSite, engine_views, report_engines
 from tidegate.cli.model_loading import LoadedModel
-from tidegate.cli.model_service import build_gates, build_service, turn_rule
+from tidegate.cli.model_service import build_gates, build_service
 from tidegate.cli.open_ledger import StartableLedger, ledger_rules, open_ledger
-from tidegate.cli.settings import Settings, step_tokens
+from tidegate.cli.settings import Settings
 from tidegate.cli.sockets import is_loopback
 from tidegate.cli.state_folder import CALIBRATION_FILE, StateFolderError, locate_state_folder, make_private_folder
 from tidegate.engine.options import EngineOptions
@@ -78,40 +80,11 @@ def open_log(settings: Settings) -> FilteringBoundLogger:
 
 def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
     """Returns what the engine process is told."""
-    engine = settings.engine
-    return EngineOptions(
-        backend=engine.kind,
-        model_path=str(loaded.source.path) if loaded.source is not None else None,
-        max_model_len=settings.model.max_model_len,
-        max_sequences=engine.max_sequences,
-        kv_tokens=engine.num_blocks * engine.block_tokens if engine.num_blocks is not None else None,
-        block_tokens=engine.block_tokens,
-        max_step_tokens=step_tokens(engine),
-        prefill_chunk_tokens=engine.prefill_chunk_tokens,
+    told = told_engine(settings, str(loaded.source.path) if loaded.source is not None else None)
+    return structs.replace(
+        told,
         calibration_file=_calibration_file(settings),
-        num_threads=engine.threads,
-        num_gpu_layers=engine.gpu_layers,
-        main_gpu=engine.main_gpu,
-        tensor_split=engine.tensor_split,
-        flash_attn=engine.flash_attention,
-        kv_layout=engine.kv_layout,
-        kv_type_k=engine.kv_type_k,
-        kv_type_v=engine.kv_type_v,
-        simulated_model=engine.simulated_model,
-        has_costs=engine.simulated_cost,
         grammar_backend=settings.grammar.backend if loaded.grammar.compiler is not None else NO_BACKEND,
-        grammar_threads=settings.grammar.compile_threads,
-        grammar_cache_entries=settings.grammar.cache_entries,
-        grammar_cache_bytes=settings.grammar.cache_bytes,
-        speculative=engine.speculative,
-        max_draft_tokens=engine.max_draft_tokens,
-        repeatable=engine.repeatable,
-        prefix_cache=engine.prefix_cache,
-        embeddings=engine.embeddings,
-        pooling=engine.pooling,
-        embedding_tokens=engine.embedding_tokens,
-        simulated_labels=engine.simulated_labels,
-        priority_step_s=turn_rule(settings.admission).priority_step_s,
     )
 
 

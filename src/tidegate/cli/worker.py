@@ -17,7 +17,8 @@ from tidegate.cli.access import AccessError
 from tidegate.cli.drain_order import DrainOrder
 from tidegate.cli.engine_specs import model_specs
 from tidegate.cli.fleet_acts import tell_engine
-from tidegate.cli.model_loading import LoadError, load_models
+from tidegate.cli.load_error import LoadError
+from tidegate.cli.model_loading import load_models
 from tidegate.cli.open_ledger import check_ledger
 from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, ignore_signals, on_signals
 from tidegate.cli.public_server import PublicServer
@@ -30,7 +31,6 @@ from tidegate.contract.admin import EngineAct
 from tidegate.contract.admin_query import RequestFilter
 from tidegate.contract.codec import encode_json
 from tidegate.lifecycle.ledger_port import LedgerBroken
-from tidegate.system import SystemClock
 
 _PATIENCE_S = 5.0
 """How long a new worker leaves connections to the others while engine and gate have not greeted it."""
@@ -54,7 +54,7 @@ async def _serve(spec: WorkerSpec) -> int:
     except (LoadError, LedgerBroken) as error:
         logger.error("worker failed", reason=str(error))
         return EXIT_FAILED
-    fleet = ReachedFleet(model_specs(spec.settings), loaded, spec.engine_sockets, SystemClock().now)
+    fleet = ReachedFleet(model_specs(spec.settings), loaded, spec.engine_sockets, logger)
     try:
         server = PublicServer(
             spec.settings, fleet.sites, socket(fileno=spec.listener_fd), logger, order, Path(spec.gate_socket)
@@ -64,7 +64,7 @@ async def _serve(spec: WorkerSpec) -> int:
         return EXIT_FAILED
     control = await answer_questions(Path(spec.control_socket), _answers(server, fleet))
     try:
-        fleet.start()
+        await fleet.start()
         await server.start(patience_s=_PATIENCE_S)
         await wait_first(_wait_parent_gone(), order.wait_given(), server.http.wait_stopped())
         was_asked = order.is_given
@@ -97,6 +97,7 @@ def _answers(server: PublicServer, fleet: ReachedFleet) -> dict[str, Answer]:
         "abort": lambda request_id: (view.abort(request_id) or "").encode(),
         "drain": drain,
         "accounts": lambda _: encode_json(view.accounts()),
+        "gauges": lambda _: encode_json(view.gauges()),
         "metrics": lambda _: view.expose("")[1],
         "ready": lambda _: b"yes" if server.is_ready else b"no",
         "engines": lambda _: encode_json(view.engine_rows()),

@@ -27,7 +27,10 @@ _READY_POLL_S = 0.05
 
 
 class WorkerPool:
-    """`folder` is private and holds the control sockets. `listener_fd` is the bound public socket."""
+    """`folder` is private and holds the control sockets. `listener_fd` is the bound public socket.
+
+    `engine_socket` is None for an engine on another machine.
+    """
 
     def __init__(
         self,

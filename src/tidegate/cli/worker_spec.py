@@ -7,7 +7,7 @@ from tidegate.cli.settings import Settings
 
 class WorkerSpec(msgspec.Struct, frozen=True):
     """`settings` are those of the server. Sockets are paths: of the engines by their names, of this worker's control,
-    of the gate.
+    of the gate. An engine on another machine has none: each worker finds it by itself.
     """
 
     settings: Settings

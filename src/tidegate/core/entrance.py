@@ -7,8 +7,9 @@ Decides:
 - A sequence whose next block another one with the same salt is about to read waits for that one, too, and keeps its
   place and a row: twenty requests with one beginning that come at once compute it once. Who is held, or not due, makes
   nobody wait.
-- A sequence begins with what is in memory of its tokens: all of a sibling's prompt, else the longest beginning in whole
-  blocks that anybody with the same salt holds, running or ended. Its last token at least is computed, for its logits.
+- A sequence begins with what is in memory of its tokens: all of a sibling's prompt, else the longest beginning, of one
+  block at least, that anybody with the same salt holds, running or ended. Tokens whose logits it owes are computed: its
+  last one at least, and where prompt tokens are scored, from the one before the first of them on.
 
 Does not know tokens of a step, or what happens to a sequence later.
 """
@@ -56,12 +57,12 @@ class Entrance:
     def _is_ahead(self, reader: Sequence, sequence: Sequence) -> bool:
         """Whether `reader` has yet to read a block that `sequence` would read next, the beginning being the same."""
         salt, size = sequence.live.request.cache_salt, self._kv.block_tokens
-        limit = min(reader.num_tokens, sequence.num_tokens - 1)
-        if reader.live.request.cache_salt != salt or not sequence.can_reuse or reader.num_computed + size > limit:
+        limit = min(reader.num_tokens, sequence.num_reusable)
+        if reader.live.request.cache_salt != salt or reader.num_computed + size > limit:
             return False
         if reader.packed(0, size) != sequence.packed(0, size):
             return False
-        found = self._kv.find(salt, sequence.packed(0, sequence.num_tokens - 1))
+        found = self._kv.find(salt, sequence.packed(0, sequence.num_reusable))
         num_known = max(reader.num_computed, found.num_tokens if found is not None else 0)
         end = (num_known // size + 1) * size
         return end <= limit and reader.packed(0, end) == sequence.packed(0, end)
@@ -89,8 +90,8 @@ class Entrance:
 
     def _source_of(self, sequence: Sequence) -> KvSource | None:
         """Returns who has the sequence's beginning in memory: a sibling all of the prompt, else whoever has most."""
-        num_shared = min(sequence.num_prompt, sequence.num_tokens - 1)
-        if not self._can_share or num_shared == 0 or not sequence.can_reuse:
+        num_shared = min(sequence.num_prompt, sequence.num_reusable)
+        if not self._can_share or num_shared == 0:
             return None
         siblings = sequence.live.sequences if len(sequence.live.sequences) > 1 else ()
         for other in siblings:
@@ -98,4 +99,4 @@ class Entrance:
                 return KvSource(other.seq_id, num_shared)
         if not self._has_cache:
             return None
-        return self._kv.find(sequence.live.request.cache_salt, sequence.packed(0, sequence.num_tokens - 1))
+        return self._kv.find(sequence.live.request.cache_salt, sequence.packed(0, sequence.num_reusable))

@@ -35,7 +35,7 @@ KvMove = KvShare | KvTruncate | KvDrop
 class PrefillSlice:
     """Tokens of one prompt that enter the cache in this step, from position `start`.
 
-    Logits are wanted at the last token when `wants_last`, and at every token when `wants_all`.
+    Logits are wanted at the last token when `wants_last`; at every token but the first `num_unwanted` when `wants_all`.
     """
 
     seq_id: int
@@ -43,6 +43,7 @@ class PrefillSlice:
     token_ids: "memoryview[int] | list[int]"
     wants_last: bool
     wants_all: bool = False
+    num_unwanted: int = 0
 
 
 @dataclass(frozen=True, slots=True)

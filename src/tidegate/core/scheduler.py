@@ -194,10 +194,10 @@ class Scheduler:
         shares = share_tokens([self._num_feedable(sequence) for sequence in prefilling], num_tokens)
         for sequence, share in zip(prefilling, shares, strict=True):
             if sequence.is_scoring:
-                share = min(share, budget.num_scored_rows)
+                share = min(share, _num_unscored(sequence, share) + budget.num_scored_rows)
             if share:
                 slices.append((sequence, share))
-                budget.take(share, num_scored_rows=share if _is_scoring(sequence, share) else 0)
+                budget.take(share, num_scored_rows=_num_score_rows(sequence, share))
         return slices
 
     def _draft(self, budget: StepBudget, single: list[Sequence], num_running: int) -> dict[int, list[int]]:
@@ -223,17 +223,20 @@ class Scheduler:
     def _feed_slice(self, step: ScheduledStep, sequence: Sequence, num_tokens: int) -> None:
         start, end = sequence.num_computed, sequence.num_computed + num_tokens
         is_last = end == sequence.num_tokens
-        is_scoring = _is_scoring(sequence, num_tokens)
+        num_score_rows = _num_score_rows(sequence, num_tokens)
         is_spent = is_last and self._max_generated(sequence) == 0
         wants_last = is_last and not is_spent
         token_ids = sequence.tokens_between(start, end)
-        step.plan.prefill.append(PrefillSlice(_id_of(sequence), start, token_ids, wants_last, is_scoring))
+        num_unwanted = num_tokens - num_score_rows if num_score_rows else 0
+        step.plan.prefill.append(
+            PrefillSlice(_id_of(sequence), start, token_ids, wants_last, num_score_rows > 0, num_unwanted)
+        )
         sequence.num_computed = end
         self.num_prefill_tokens += num_tokens
         first_row = step.num_logit_rows
-        step.num_logit_rows += num_tokens if is_scoring else int(wants_last)
-        if is_scoring:
-            self._expect_scores(step, sequence, start=start, end=end, first_row=first_row)
+        step.num_logit_rows += num_score_rows or int(wants_last)
+        if num_score_rows:
+            self._expect_scores(step, sequence, start=start + num_unwanted, end=end, first_row=first_row)
         if is_last and sequence.status is SequenceStatus.PREFILLING:
             step.prefilled.append(sequence)
         if is_spent:
@@ -246,7 +249,7 @@ class Scheduler:
         step.due.append(sequence)
 
     def _expect_scores(self, step: ScheduledStep, sequence: Sequence, *, start: int, end: int, first_row: int) -> None:
-        """The row of position p scores token p + 1. The first entry of all stands for the token that has no row."""
+        """The row of position p scores token p + 1. An entry for position 0 stands for the token that has no row."""
         first = max(start + 1, sequence.live.num_scored)
         token_ids = list(sequence.live.prompt[first : end + 1])
         if token_ids or sequence.live.num_scored == 0:
@@ -350,9 +353,14 @@ def _kv_shape(caps: BackendCaps, *, has_cache: bool) -> KvShape:
     )
 
 
-def _is_scoring(sequence: Sequence, num_tokens: int) -> bool:
-    """Whether the next `num_tokens` of a prefill owe prompt logprobs."""
-    return sequence.is_scoring and sequence.num_computed + num_tokens >= sequence.live.num_scored
+def _num_unscored(sequence: Sequence, num_tokens: int) -> int:
+    """Returns how many of the next `num_tokens` stand before the one whose logits score the next prompt token."""
+    return min(num_tokens, max(0, sequence.live.num_scored - 1 - sequence.num_computed))
+
+
+def _num_score_rows(sequence: Sequence, num_tokens: int) -> int:
+    """Returns how many of the next `num_tokens` of a prefill, the last ones, owe prompt logprobs."""
+    return num_tokens - _num_unscored(sequence, num_tokens) if sequence.is_scoring else 0
 
 
 def _id_of(sequence: Sequence) -> int:

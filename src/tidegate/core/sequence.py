@@ -17,9 +17,9 @@ Order = tuple[float, int, int]
 class LiveRequest:
     """A request whose choices have not all finished.
 
-    `grammar` is what was ordered for it: None where it has none, or where the engine enforces none. `num_scored`
-    counts the entries of its prompt logprobs that were given out. `queue_s` is how long it waited for its first memory,
-    `num_cached` how many tokens of the prompt were there already.
+    `grammar` is what was ordered for it: None where it has none, or where the engine enforces none. `num_scored` is
+    the position of the next of its prompt logprobs: those before were given out, or are not wanted. `queue_s` is how
+    long it waited for its first memory, `num_cached` how many tokens of the prompt were there already.
     """
 
     __slots__ = (
@@ -63,7 +63,7 @@ class LiveRequest:
             for choice in range(request.num_choices)
         ]
         self.num_unfinished = request.num_choices
-        self.num_scored = 0
+        self.num_scored = request.first_scored
         self.num_cached = 0
         self.is_announced = False
         self.is_admitted = False
@@ -124,9 +124,13 @@ class Sequence:
         return self.choice == 0 and self.live.needs_prompt_scores
 
     @property
-    def can_reuse(self) -> bool:
-        """Whether a beginning that is computed already serves it: not where the logits of all its prompt are owed."""
-        return not self.is_scoring and self.live.request.pooling is None
+    def num_reusable(self) -> int:
+        """How many of its first tokens need not be computed, where others have them: all but those whose logits are
+        owed, the newest token's or the ones that score the prompt's next.
+        """
+        if self.is_scoring:
+            return max(0, self.live.num_scored - 1)
+        return max(0, self.num_tokens - 1)
 
     @property
     def is_held(self) -> bool:

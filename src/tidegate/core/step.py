@@ -80,6 +80,7 @@ class EngineCore:
             pooling=self._pooling.info if self._pooling is not None else None,
             prefill_chunk_tokens=self._limits.max_prefill_tokens,
             has_prefix_cache=self._scheduler.has_prefix_cache,
+            max_step_tokens=caps.max_step_tokens,
         )
 
     @property

@@ -50,7 +50,7 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     max_sequences: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 32
     kv_tokens: Count | None = None
     block_tokens: Annotated[int, msgspec.Meta(ge=1, le=1 << 16)] = 16
-    max_step_tokens: Count = 512
+    max_step_tokens: Count | None = None
     prefill_chunk_tokens: Count | None = None
     num_threads: Count | None = None
     num_gpu_layers: Annotated[int, msgspec.Meta(ge=0)] | None = None
@@ -97,7 +97,7 @@ def decode_options(text: str, backend: str) -> EngineOptions:
         raise OptionsError(f"engine options: {error}") from error
     if options.backend == "llama" and options.model_path is None:
         raise OptionsError("engine options: model_path is required for the backend llama")
-    if options.max_step_tokens < options.max_sequences:
+    if options.max_step_tokens is not None and options.max_step_tokens < options.max_sequences:
         raise OptionsError(
             f"engine options: max_step_tokens ({options.max_step_tokens}) must be at least max_sequences "
             f"({options.max_sequences}): a step feeds one token for each running sequence"

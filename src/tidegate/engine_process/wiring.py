@@ -22,6 +22,7 @@ from tidegate.engine_process.metered_compiler import MeteredCompiler
 from tidegate.grammar.matcher import TokenTable
 from tidegate.inference.pooling import PoolingMode
 from tidegate.inference.turn_rule import TurnRule
+from tidegate.sizing.step_size import step_tokens
 
 PREFILL_CHUNK_TOKENS = 64
 """Prompt tokens of a step that also decodes, where nobody says: on a CPU, 0.92 of the best rate in an eighth of the
@@ -118,35 +119,13 @@ _Built = tuple[Backend, Chooser, Grammars, PoolingBackend | None]
 
 
 def _build_llama(options: EngineOptions, clock: Clock) -> _Built:
+    from tidegate.backends.llama_cpp.devices import uses_gpu
+    from tidegate.backends.llama_cpp.library import load_library
     from tidegate.backends.llama_cpp.open_model import open_model
-    from tidegate.backends.llama_cpp.options import LlamaCppOptions
+    from tidegate.sizing.llama_cpp_options import llama_cpp_options
 
-    if options.model_path is None:
-        raise ValueError("model_path is required")
-    opened = open_model(
-        LlamaCppOptions(
-            model_path=options.model_path,
-            max_model_len=options.max_model_len,
-            max_sequences=options.max_sequences,
-            kv_tokens=options.kv_tokens,
-            block_tokens=options.block_tokens,
-            max_step_tokens=options.max_step_tokens,
-            n_threads=options.num_threads,
-            n_gpu_layers=options.num_gpu_layers,
-            main_gpu=options.main_gpu,
-            tensor_split=options.tensor_split,
-            flash_attn=options.flash_attn,
-            kv_layout=options.kv_layout,
-            kv_type_k=options.kv_type_k,
-            kv_type_v=options.kv_type_v,
-            repeatable=options.repeatable,
-            prefix_cache=options.prefix_cache,
-            embeddings=options.embeddings,
-            pooling=options.pooling,
-            embedding_tokens=options.embedding_tokens,
-            memory_bytes=options.memory_bytes,
-        )
-    )
+    on_gpu = uses_gpu(load_library().api, options.num_gpu_layers)
+    opened = open_model(llama_cpp_options(options, on_gpu=on_gpu))
     backend = opened.backend
     has_words = backend.caps.generates
     grammars = build_grammars(options, clock, backend.caps, backend.token_table) if has_words else Grammars()
@@ -160,7 +139,7 @@ def _build_simulated(options: EngineOptions, clock: Clock) -> _Built:
     shape = SimulatedShape(
         max_model_len=max_model_len,
         max_sequences=options.max_sequences,
-        max_step_tokens=options.max_step_tokens,
+        max_step_tokens=step_tokens(options.max_step_tokens, options.max_sequences, on_gpu=False),
         num_blocks=_num_blocks(options, max_model_len),
         block_tokens=options.block_tokens,
         num_seq_ids=2 * options.max_sequences,
@@ -202,7 +181,7 @@ def _build_scripted(options: EngineOptions, clock: Clock) -> _Built:  # noqa: AR
         max_model_len=max_model_len,
         num_blocks=_num_blocks(options, max_model_len),
         block_tokens=options.block_tokens,
-        max_step_tokens=options.max_step_tokens,
+        max_step_tokens=step_tokens(options.max_step_tokens, options.max_sequences, on_gpu=False),
     )
     return backend, ScriptPlayer(), Grammars(), _simulate_pooling(options, backend.caps, None)
 

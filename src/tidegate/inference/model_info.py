@@ -31,3 +31,7 @@ class ModelInfo(msgspec.Struct, frozen=True, array_like=True):
     """Whether computed beginnings of prompts are kept for other requests."""
     memory: str | None = None
     """The engine's budget of memory, in lines for people; None where nothing is budgeted."""
+    max_step_tokens: int | None = None
+    """Most tokens in a step."""
+    unserved_fields: tuple[str, ...] = ()
+    """Fields of the public API that this engine does not honour: 422 where a caller gives one."""

@@ -13,8 +13,9 @@ class InferenceRequest(msgspec.Struct, frozen=True, array_like=True):
 
     `prompt` holds token ids as little-endian unsigned 32-bit integers: a long prompt is viewed, never parsed.
     `num_logprobs` is None for none, 0 for the chosen token's only, n for n alternatives as well; the same for
-    `num_prompt_logprobs`. `priority`: lower runs first. With `pooling` the prompt is read and nothing is generated: its
-    one choice ends in a delta with `pooled`. New fields are appended with defaults.
+    `num_prompt_logprobs`, of which those before position `first_scored` are not wanted. `priority`: lower runs first.
+    With `pooling` the prompt is read and nothing is generated: its one choice ends in a delta with `pooled`. New fields
+    are appended with defaults.
     """
 
     request_id: str
@@ -29,6 +30,7 @@ class InferenceRequest(msgspec.Struct, frozen=True, array_like=True):
     script: Script | None = None
     grammar: GrammarRule | None = None
     pooling: PoolingTask | None = None
+    first_scored: int = 0
 
     @property
     def num_prompt_tokens(self) -> int:

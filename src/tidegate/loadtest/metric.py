@@ -1,6 +1,6 @@
 """The numbers of a run that can be compared and required, by name. Pure.
 
-`ttft_p50`, `itl_p99`, `tpot_p50`, `e2e_p95`, ... (seconds), `requests_per_s`, `output_tokens_per_s`, `goodput_per_s`,
+`ttft_p50`, `itl_p99`, `tpot_p50`, `e2e_p95`, ..., `itl_max` (seconds), `requests_per_s`, `output_tokens_per_s`, `goodput_per_s`,
 `good_share`, `error_share`; with a group's name before it (`short.itl_p99`) of that group alone.
 """
 
@@ -27,10 +27,10 @@ def _share(part: int | None, group: Group) -> float | None:
     return None if part is None or not num_ended else part / num_ended
 
 
-def _percentile(member: str, percentile: str) -> Callable[[Group], float | None]:
+def _point(member: str, point: str) -> Callable[[Group], float | None]:
     def read(group: Group) -> float | None:
         found: Distribution | None = getattr(group, f"{member}_s")
-        return None if found is None else float(getattr(found, percentile))
+        return None if found is None else float(getattr(found, point))
 
     return read
 
@@ -50,11 +50,17 @@ _SHARES = (
     Metric("good_share", "share of good requests", "", True, lambda group: _share(group.num_good, group)),
     Metric("error_share", "share of errors", "", False, lambda group: _share(group.num_errors, group)),
 )
-_LATENCIES = tuple(
-    Metric(f"{name}_p{number}", f"{label}, p{number}", "s", False, _percentile(name, f"p{number}"))
-    for name, label in TIMES.items()
-    for number in PERCENTILES
-)
+SHOWN_OF: dict[str, tuple[str, ...]] = {name: tuple(f"p{number}" for number in PERCENTILES) for name in TIMES}
+SHOWN_OF["itl"] += ("max",)
+"""What is told of each time. A stall of a stream is its longest gap; among thousands of gaps p99 does not see it."""
+
+
+def _latency(name: str, point: str) -> Metric:
+    label = f"{TIMES[name]}, {'longest' if point == 'max' else point}"
+    return Metric(f"{name}_{point}", label, "s", False, _point(name, point))
+
+
+_LATENCIES = tuple(_latency(name, point) for name, points in SHOWN_OF.items() for point in points)
 METRICS: dict[str, Metric] = {metric.name: metric for metric in (*_RATES, *_LATENCIES, *_SHARES)}
 
 

@@ -73,6 +73,10 @@ ENGINE: tuple[Metric, ...] = (
     _metric("engine_grammar_cache_hits", _COUNTER, "Grammars that the engine had compiled already, or was compiling."),
     _metric("engine_grammar_masks", _COUNTER, "Masks that the engine wrote, one for each token of a constrained row."),
     _metric("engine_grammar_mask_seconds", _COUNTER, "Time spent in steps writing masks."),
+    _metric("engine_pooled_prompts", _COUNTER, "Prompts that were only read, for a vector."),
+    _metric("engine_pooled_tokens", _COUNTER, "Tokens of prompts that were only read, for a vector."),
+    _metric("engine_pooled_batches", _COUNTER, "Batches of such prompts. They are no steps."),
+    _metric("engine_pooled_batch_seconds", _COUNTER, "Time spent in them."),
 )
 
 POOL: tuple[Metric, ...] = (

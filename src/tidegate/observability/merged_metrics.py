@@ -17,6 +17,11 @@ _ENGINE_NAMES = frozenset({*(metric.name for metric in ENGINE), "tidegate_pool_e
     "tidegate_poison_refusals",
 }
 """Facts of the engine itself; outputs are dropped, and requests judged, by each server process for itself."""
+_ENGINE_STATE = frozenset(
+    f"tidegate_{name}"
+    for name in ("engine_up", "engine_epoch", "engine_restarts", "engine_stalls", "kv_blocks", "kv_cache_usage_ratio")
+)
+"""What is not a count of requests or tokens: of an engine that each process counts its own part of."""
 _SHARED_NAMES = frozenset({"tidegate_idempotency_entries", "tidegate_idempotency_bytes"})
 """Facts of one store, as each process last saw them: the largest is shown, not the sum."""
 _OWN_PREFIX = "tidegate_"
@@ -24,9 +29,13 @@ _Key = tuple[str, frozenset[tuple[str, str]]]
 
 
 class MergedMetrics:
-    """Collects `own`, with the samples of other processes' expositions (text format 0.0.4) added to its own."""
+    """Collects `own`, with the samples of other processes' expositions (text format 0.0.4) added to its own.
 
-    def __init__(self, own: CollectorRegistry, others: Iterable[str]) -> None:
+    `adds_engine`: each process counts its own requests in the engine, so that those are added up as well.
+    """
+
+    def __init__(self, own: CollectorRegistry, others: Iterable[str], *, adds_engine: bool = False) -> None:
+        self._unsummed = _ENGINE_STATE if adds_engine else _ENGINE_NAMES
         self.registry = CollectorRegistry(auto_describe=False)
         self._own = own
         self._sums: dict[_Key, float] = {}
@@ -41,13 +50,13 @@ class MergedMetrics:
         seen: set[str] = set()
         for family in self._own.collect():
             seen |= {family.name, family.name + "_info"}  # so is an info called in the text format
-            yield self._merge(family) if _is_summed(family) else family
+            yield self._merge(family) if self._is_summed(family) else family
         for name, family in self._families.items():
             if name not in seen:
                 yield self._merge(Metric(name, family.documentation, family.type))
 
     def _add(self, family: Metric) -> None:
-        if not _is_summed(family):
+        if not self._is_summed(family):
             return
         self._families.setdefault(family.name, family)
         for sample in family.samples:
@@ -69,6 +78,5 @@ class MergedMetrics:
                 merged.add_sample(key[0], dict(key[1]), self._sums[key])
         return merged
 
-
-def _is_summed(family: Metric) -> bool:
-    return family.name.startswith(_OWN_PREFIX) and family.name not in _ENGINE_NAMES and family.type != "info"
+    def _is_summed(self, family: Metric) -> bool:
+        return family.name.startswith(_OWN_PREFIX) and family.name not in self._unsummed and family.type != "info"

@@ -233,6 +233,10 @@ def _engine_series(engine: EngineView, gauges: GaugesView) -> dict[str, Series]:
         "engine_grammar_cache_hits": gauges.num_grammar_hits,
         "engine_grammar_masks": gauges.num_grammar_masks,
         "engine_grammar_mask_seconds": gauges.grammar_mask_s,
+        "engine_pooled_prompts": gauges.num_pooled,
+        "engine_pooled_tokens": gauges.num_pooled_tokens,
+        "engine_pooled_batches": gauges.num_pooled_batches,
+        "engine_pooled_batch_seconds": gauges.pooled_s,
     }
     series: dict[str, Series] = {"tidegate_" + name: [((), float(value))] for name, value in single.items()}
     states = {"free": gauges.blocks_free, "cached": gauges.blocks_cached, "used": gauges.blocks_used}

@@ -99,6 +99,10 @@ class AdminView:
         """Returns a row for each engine, with the counts of this process."""
         return self._engines.rows()
 
+    def gauges(self) -> dict[str, object]:
+        """Returns the engines' gauges as this process knows them, by name."""
+        return _members(self._engines.status().gauges)
+
     def expose(self, accept: str) -> tuple[str, bytes]:
         """Returns content type and body of the metrics, in the format that an `Accept` header prefers."""
         body, content_type = self._metrics(accept)

@@ -46,7 +46,7 @@ from tidegate.inference.model_info import ModelInfo
 from tidegate.inference.sampling import SamplingParams
 from tidegate.lifecycle.principal import Principal
 from tidegate.serving.constraint_rules import KINDS
-from tidegate.serving.field_rule import FieldRule, Use
+from tidegate.serving.field_rule import NOT_BY_ENGINE, FieldRule, Use
 from tidegate.serving.header_rules import NOT_SERVED as UNSERVED_HEADERS
 from tidegate.serving.model_tasks import classify_method, embedding_reason, score_method, unserved_reason
 from tidegate.serving.published_limits import LimitSources, describe_limits
@@ -146,6 +146,8 @@ def field_uses(
         uses |= dict.fromkeys(_TOOLS & uses.keys(), _NO_PLACE_FOR_TOOLS)
     if grammar_reason is not None:
         uses |= {name: FieldUse(use="not_served", reason=grammar_reason) for name in _CONSTRAINTS & uses.keys()}
+    unserved = FieldUse(use="not_served", reason=NOT_BY_ENGINE)
+    uses |= {name: unserved for name in policy.unserved_fields & uses.keys() if uses[name] == _ACTS}
     if "x_script" in uses and not has_scripts:
         uses["x_script"] = _NO_SCRIPT
     return uses
@@ -196,7 +198,8 @@ def _models(
     names = [name for name in model.names if principal.models is None or name in principal.models]
     if not names:
         return []
-    policy = RequestPolicy(model.limits)
+    unserved = frozenset() if info is None else frozenset(info.unserved_fields)
+    policy = RequestPolicy(model.limits, unserved_fields=unserved)
     endpoints = [
         ServedEndpoint(
             method=one.method,

@@ -232,6 +232,8 @@ class RequestDriver:
 
     def _deliver(self, sink: PromptSink, delta: TokenDelta) -> None:
         index = sink.base + delta.choice
+        if delta.num_cached_tokens:
+            sink.num_cached_tokens = delta.num_cached_tokens
         if delta.num_prompt_tokens or self.story.started_at is None:
             self._note_started(sink, delta)
         choice = self._choices[index]
@@ -251,7 +253,6 @@ class RequestDriver:
             self._around.gate.note_started(self.call.context.request_id)
         if delta.num_prompt_tokens:
             sink.num_prompt_tokens = delta.num_prompt_tokens
-            sink.num_cached_tokens = delta.num_cached_tokens
             queue_s = self._submitted_at - self.story.received_at + delta.queue_s
             self.story.queue_s = max(queue_s, self.story.queue_s or 0.0)
 

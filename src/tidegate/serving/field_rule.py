@@ -16,6 +16,9 @@ from tidegate.serving.request_policy import RequestPolicy
 
 R = TypeVar("R", bound=Struct, contravariant=True)
 
+NOT_BY_ENGINE = "the engine does not honour it"
+_ASKS_FOR_NOTHING: tuple[object, ...] = ([], {})
+
 
 class Use(Enum):
     """What a field does."""
@@ -70,10 +73,12 @@ def not_served(field: str, reason: str, *, but: Callable[[Any], bool] | None = N
 
 def apply_rules(rules: Mapping[str, FieldRule[R]], request: R, policy: RequestPolicy) -> None:
     """Raises the first InvalidRequest, else the first UnsupportedParameter, that the fields of `request` deserve."""
-    given = [rule for field, rule in rules.items() if getattr(request, field) is not None]
-    for rule in given:
+    given = {field: rule for field, rule in rules.items() if getattr(request, field) is not None}
+    for rule in given.values():
         if rule.check is not None:
             rule.check(request, policy)
-    for rule in given:
+    for field, rule in given.items():
         if rule.refuse is not None:
             rule.refuse(request)
+        if field in policy.unserved_fields and getattr(request, field) not in _ASKS_FOR_NOTHING:
+            raise unserved(field, NOT_BY_ENGINE)

@@ -92,7 +92,7 @@ class Preparation:
 
     @property
     def policy(self) -> RequestPolicy:
-        return RequestPolicy(self.model.limits)
+        return RequestPolicy(self.model.limits, unserved_fields=frozenset(self.info.unserved_fields))
 
     def decode(
         self, call: Call, decoder: Callable[..., Request], kind: type[Request]

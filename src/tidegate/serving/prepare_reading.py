@@ -128,6 +128,7 @@ class ReadingPreparation(Generic[Request]):
                 priority=context.priority,
                 cache_salt=scope,
                 pooling=reading.task,
+                first_scored=0 if is_pooled else len(reading.token_ids) - reading.num_scored,
             )
             reader = VectorChoice if is_pooled else partial(LikelihoodChoice, reading.num_scored)
             prompts.append(PreparedPrompt(inference, plan, reading.token_ids, make_reader=reader))

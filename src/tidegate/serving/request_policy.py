@@ -12,3 +12,5 @@ class RequestPolicy:
     reserved_template_names: frozenset[str] = RESERVED_VARIABLES
     allows_chat_template: bool = False
     """Whether a request may bring its own chat template."""
+    unserved_fields: frozenset[str] = frozenset()
+    """Fields that the engine does not honour."""

@@ -68,15 +68,17 @@ def bert_metadata(
     return facts
 
 
-def write_tiny_bert(path: Path, *, pooling: str = "mean", labels: tuple[str, ...] = (), seed: int = 1) -> None:
+def write_tiny_bert(
+    path: Path, *, pooling: str = "mean", labels: tuple[str, ...] = (), seed: int = 1, shape: BertShape = TINY
+) -> None:
     """Writes a random BERT over the letters a to z; with `rank` it has a classification head of its labels, or of one
     output without a name.
     """
     words = tiny_words()
-    tensors = random_tensors(TINY, len(words), np.random.default_rng(seed))
+    tensors = random_tensors(shape, len(words), np.random.default_rng(seed))
     if pooling == "rank":
-        tensors |= _random_head(TINY.width, max(1, len(labels)), np.random.default_rng(seed + 1))
-    metadata = bert_metadata(TINY, words, name=f"tiny bert {pooling}", pooling=pooling, labels=labels)
+        tensors |= _random_head(shape.width, max(1, len(labels)), np.random.default_rng(seed + 1))
+    metadata = bert_metadata(shape, words, name=f"tiny bert {pooling}", pooling=pooling, labels=labels)
     write_gguf(path, metadata, tensors)
 
 

@@ -51,7 +51,7 @@ def _check_rows(plan: StepPlan, logits: StepLogits, vocab_size: int) -> None:
     for part in plan.prefill:
         end = part.start + len(part.token_ids)
         if part.wants_all:
-            expected += [(part.seq_id, position) for position in range(part.start, end)]
+            expected += [(part.seq_id, position) for position in range(part.start + part.num_unwanted, end)]
         elif part.wants_last:
             expected.append((part.seq_id, end - 1))
     assert logits.rows == expected, f"rows {logits.rows}, the plan asks for {expected}"
@@ -90,7 +90,7 @@ def check_caps(backend: Backend) -> None:
 
 
 def check_splits(backend: Backend) -> None:
-    """Logits are the same for any split of the prefill, and for a prefill that asks for every row."""
+    """Logits are the same for any split of the prefill, and for one that asks for all rows, or the last few."""
     driver = _Driver(backend)
     tokens = _sample_tokens(backend, 13, salt=1)
     whole = driver.prefill(0, tokens, chunk=13)
@@ -104,6 +104,10 @@ def check_splits(backend: Backend) -> None:
     for length in (1, 6, 12):
         driver.move(KvDrop(0))
         _assert_same(backend, rows[length - 1][1], driver.prefill(0, tokens[:length], chunk=13), f"row of {length}")
+    driver.move(KvDrop(0))
+    part = PrefillSlice(0, 0, tokens, wants_last=True, wants_all=True, num_unwanted=10)
+    for (_, wanted), (_, found) in zip(rows[10:], driver.step(StepPlan(prefill=[part])), strict=True):
+        _assert_same(backend, wanted, found, "one of the last rows alone")
     driver.move(KvDrop(0))
 
 

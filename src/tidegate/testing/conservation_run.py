@@ -162,6 +162,7 @@ class _Round:
             sampling=SamplingParams(temperature=random.choice([0.0, 1.0]), seed=random.randrange(10)),
             num_choices=random.choice([1, 1, 1, 2, 3]),
             num_prompt_logprobs=0 if random.random() < 0.05 else None,
+            first_scored=random.choice([0, 0, random.randint(0, CONTEXT)]),
             priority=random.randint(-1, 1),
             cache_salt=random.choice(SALTS),
         )

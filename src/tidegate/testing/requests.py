@@ -21,6 +21,7 @@ class RequestFields(TypedDict, total=False):
     num_choices: int
     num_logprobs: int | None
     num_prompt_logprobs: int | None
+    first_scored: int
     priority: int
     script: Script | None
     grammar: GrammarRule | None

@@ -8,17 +8,17 @@ import numpy as np
 from tidegate.backends.llama_cpp.batch import LlamaBatch, StepTokens, lay_out
 from tidegate.backends.llama_cpp.library import load_library
 from tidegate.backends.llama_cpp.memory import LlamaMemory, apply_moves, cut_fillers
-from tidegate.backends.llama_cpp.memory_plan import MemoryPlan, plan_memory
 from tidegate.backends.llama_cpp.model import MAX_PASS_TOKENS, LlamaModel, open_context
-from tidegate.backends.llama_cpp.options import LlamaCppOptions
 from tidegate.backends.llama_cpp.repeatable import check_repeatable
-from tidegate.backends.llama_cpp.start_error import StartError
 from tidegate.backends.llama_cpp.timed_pass import DECODE_FAULTS, TimedPass
 from tidegate.backends.llama_cpp.tokens import read_token_table
 from tidegate.backends.llama_cpp.weights import digest_weights, weight_files
 from tidegate.core.backend import BackendCaps, BackendError, Float32Array, StepLogits
 from tidegate.core.plan import StepPlan
 from tidegate.grammar.matcher import TokenTable
+from tidegate.sizing.llama_cpp_options import LlamaCppOptions
+from tidegate.sizing.memory_plan import MemoryPlan, plan_memory
+from tidegate.sizing.start_error import StartError
 
 # A logit's largest difference between other ways to feed the same tokens, seen 1.01 (of a range of 47) with 4 bit
 # weights, doubled. It comes from passes over one token, which use other kernels than wider ones, and from flash
@@ -29,8 +29,10 @@ LOGIT_TOLERANCE = 2.0
 class LlamaCppBackend:
     """A GGUF model under our scheduler. Not for use by several threads at once; a forward pass releases the GIL."""
 
-    def __init__(self, options: LlamaCppOptions, model: LlamaModel | None = None, *, reserved_bytes: int = 0) -> None:
-        """Loads the model, or takes over one that is loaded, and allocates the cache; leaves `reserved_bytes` free.
+    def __init__(
+        self, options: LlamaCppOptions, model: LlamaModel | None = None, plan: MemoryPlan | None = None
+    ) -> None:
+        """Loads the model, or takes over one that is loaded, and allocates the cache, by `plan` if there is one.
 
         Raises StartError saying what to change; the model is closed then.
         """
@@ -42,7 +44,7 @@ class LlamaCppBackend:
         self._model = model if model is not None else LlamaModel(self._library, files[0], options)
         try:
             facts = self._model.facts()
-            self.memory_plan = plan_memory(facts, options, reserved_bytes=reserved_bytes)
+            self.memory_plan = plan if plan is not None else plan_memory(facts, options)
             self._context = open_context(self._library, self._model, options, self.memory_plan)
             self._memory = self._open_memory(files[0])
             self._pass = TimedPass(self._api, self._context, options, on_gpu=self._model.on_gpu)

@@ -99,7 +99,8 @@ def _plan_order(plan: StepPlan) -> StepTokens:
         positions[at:end] = np.arange(part.start, part.start + length)
         seq_ids[at:end] = part.seq_id
         if part.wants_all:
-            rows.extend((part.seq_id, part.start + i) for i in range(length))
+            wanted[at : at + part.num_unwanted] = 0
+            rows.extend((part.seq_id, part.start + i) for i in range(part.num_unwanted, length))
         else:
             wanted[at:end] = 0
             if part.wants_last and length:

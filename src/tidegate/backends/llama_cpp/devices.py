@@ -33,6 +33,11 @@ def free_host_bytes() -> int | None:
     return min(found) if found else None
 
 
+def uses_gpu(api: Any, n_gpu_layers: int | None) -> bool:  # noqa: ANN401 - untyped bindings
+    """Whether weights go to a GPU: a build for one that sees one, of which not 0 layers are asked for. None: all."""
+    return bool(api.llama_supports_gpu_offload()) and n_gpu_layers != 0
+
+
 def free_gpu_bytes(api: Any) -> int | None:  # noqa: ANN401 - untyped bindings
     """Free memory of all GPUs that llama.cpp sees. None where it sees none."""
     if not api.llama_supports_gpu_offload():

@@ -8,7 +8,7 @@ import re
 from collections import deque
 from typing import Any
 
-from tidegate.backends.llama_cpp.start_error import StartError
+from tidegate.sizing.start_error import StartError
 
 LEAST_VERSION = (0, 3, 36)
 

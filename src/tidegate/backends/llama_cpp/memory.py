@@ -8,9 +8,9 @@ llama.cpp at the next decode, cut down to the shared length at once.
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from tidegate.backends.llama_cpp.options import KvLayout
 from tidegate.core.backend import BackendError
 from tidegate.core.plan import KvDrop, KvMove, KvShare, KvTruncate
+from tidegate.sizing.llama_cpp_options import KvLayout
 
 
 class SequenceMemory(Protocol):

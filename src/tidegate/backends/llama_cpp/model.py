@@ -4,12 +4,12 @@ import ctypes
 from pathlib import Path
 from typing import Any
 
-from tidegate.backends.llama_cpp.devices import free_gpu_bytes, free_host_bytes, usable_processors
+from tidegate.backends.llama_cpp.devices import free_gpu_bytes, free_host_bytes, usable_processors, uses_gpu
 from tidegate.backends.llama_cpp.library import Library
-from tidegate.backends.llama_cpp.memory_plan import MemoryPlan, ModelFacts
-from tidegate.backends.llama_cpp.options import KvLayout, LlamaCppOptions
-from tidegate.backends.llama_cpp.start_error import StartError
 from tidegate.engine.options import KV_TYPE_BYTES
+from tidegate.sizing.llama_cpp_options import KvLayout, LlamaCppOptions
+from tidegate.sizing.memory_plan import MemoryPlan, ModelFacts
+from tidegate.sizing.start_error import StartError
 
 # Tokens of one pass over the weights; llama.cpp's own default. Larger ones need larger compute buffers.
 MAX_PASS_TOKENS = 512
@@ -49,7 +49,7 @@ class LlamaModel:
         self._path = path
         self._share = options.memory_bytes
         self.vocabulary = api.llama_model_get_vocab(self.handle)
-        self.on_gpu = self._free_gpu is not None and options.n_gpu_layers != 0
+        self.on_gpu = uses_gpu(api, options.n_gpu_layers)
         self._all_on_gpu = self.on_gpu and (
             options.n_gpu_layers is None or options.n_gpu_layers >= api.llama_model_n_layer(self.handle)
         )
@@ -60,12 +60,11 @@ class LlamaModel:
         if not api.llama_model_has_decoder(model) or api.llama_model_has_encoder(model):
             raise StartError(f"{self._path} is not a decoder-only model: only those can be served")
         head_width = api.llama_model_n_embd(model) // max(1, api.llama_model_n_head(model))
-        heads = api.llama_model_n_head_kv(model)
+        heads = self._sum("attention.head_count_kv", api.llama_model_n_head_kv(model))
         return ModelFacts(
             name=self._path.name,
             weights_bytes=api.llama_model_size(model),
             n_ctx_train=api.llama_model_n_ctx_train(model),
-            n_layer=api.llama_model_n_layer(model),
             kv_width_k=heads * self.number("attention.key_length", head_width),
             kv_width_v=heads * self.number("attention.value_length", head_width),
             vocab_size=api.llama_vocab_n_tokens(self.vocabulary),
@@ -90,6 +89,13 @@ class LlamaModel:
         """Returns a number of the architecture's metadata; `otherwise` where there is none."""
         text = self.architecture_value(key)
         return int(text) if text.isdecimal() else otherwise
+
+    def _sum(self, key: str, otherwise: int) -> int:
+        """Returns the sum over the layers of a number that the metadata has for all of them, or for each."""
+        text = self.architecture_value(key)
+        if text.startswith("["):
+            return sum(int(part) for part in text.strip("[]").split(",") if part.strip().isdecimal())
+        return otherwise * int(self._api.llama_model_n_layer(self.handle))
 
     def architecture_value(self, key: str) -> str:
         """Returns a value of the architecture's metadata as llama.cpp spells it; empty where there is none."""

@@ -6,15 +6,13 @@ from pathlib import Path
 
 from tidegate.backends.llama_cpp.backend import LlamaCppBackend
 from tidegate.backends.llama_cpp.library import Library, load_library
-from tidegate.backends.llama_cpp.memory_plan import ModelFacts, mib, plan_memory
 from tidegate.backends.llama_cpp.model import LlamaModel
-from tidegate.backends.llama_cpp.options import LlamaCppOptions, check_options
 from tidegate.backends.llama_cpp.pooling import LlamaPooling
 from tidegate.backends.llama_cpp.pooling_context import read_pooling_facts
-from tidegate.backends.llama_cpp.pooling_plan import PoolingFacts, PoolingPlan, plan_pooling
 from tidegate.backends.llama_cpp.reader import LlamaReader
-from tidegate.backends.llama_cpp.start_error import StartError
 from tidegate.backends.llama_cpp.weights import weight_files
+from tidegate.sizing.budget import Budget, plan_budget
+from tidegate.sizing.llama_cpp_options import LlamaCppOptions, check_options
 
 logger = logging.getLogger("tidegate.llama_cpp")
 
@@ -34,37 +32,22 @@ def open_model(options: LlamaCppOptions) -> OpenModel:
     library = load_library()
     model = LlamaModel(library, files[0], options)
     try:
-        facts, reading = model.facts(), read_pooling_facts(library, model)
-        if not reading.has_cache:
-            return _open_reader(library, model, files, options, plan_pooling(facts, reading, options))
+        budget = plan_budget(model.facts(), read_pooling_facts(library, model, files), options)
     except BaseException:
         model.close()
         raise
-    return _open_generator(library, model, options, _fitting(facts, reading, options))
+    if budget.lacking is not None:
+        logger.warning("no embeddings: %s", budget.lacking)
+    if budget.memory is None:
+        return _open_reader(library, model, files, options, budget)
+    return _open_generator(library, model, options, budget)
 
 
-def _fitting(facts: ModelFacts, reading: PoolingFacts, options: LlamaCppOptions) -> PoolingPlan | None:
-    """Returns how prompts are read beside a cache; None where nobody wants it, or `auto` finds no room."""
-    if options.embeddings == "off":
-        return None
-    plan = plan_pooling(facts, reading, options)
-    if options.embeddings == "auto":
-        try:
-            plan_memory(facts, options, reserved_bytes=plan.total_bytes)
-        except StartError as error:
-            logger.warning("no embeddings: %s", error)
-            return None
-    return plan
-
-
-def _open_generator(
-    library: Library, model: LlamaModel, options: LlamaCppOptions, plan: PoolingPlan | None
-) -> OpenModel:
-    reserved_bytes = plan.total_bytes if plan is not None else 0
-    backend = LlamaCppBackend(options, model, reserved_bytes=reserved_bytes)
-    if plan is None:
+def _open_generator(library: Library, model: LlamaModel, options: LlamaCppOptions, budget: Budget) -> OpenModel:
+    backend = LlamaCppBackend(options, model, budget.memory)
+    if budget.pooling is None:
         return OpenModel(backend, None)
-    pooling = LlamaPooling(library, model, options, plan, backend.caps.vocab_size)
+    pooling = LlamaPooling(library, model, options, budget.pooling, backend.caps.vocab_size)
     pooling.max_threads = lambda: backend.max_threads
     try:
         if options.embeddings == "on":
@@ -76,23 +59,10 @@ def _open_generator(
 
 
 def _open_reader(
-    library: Library, model: LlamaModel, files: list[Path], options: LlamaCppOptions, plan: PoolingPlan
+    library: Library, model: LlamaModel, files: list[Path], options: LlamaCppOptions, budget: Budget
 ) -> OpenModel:
-    facts = model.facts()
-    need = facts.weights_bytes + plan.total_bytes
-    if facts.available_bytes is not None and need > facts.available_bytes:
-        raise StartError(
-            f"{facts.name} needs {mib(facts.weights_bytes)} for weights and {mib(plan.total_bytes)} for passes of "
-            f"{plan.pass_tokens} tokens, but {mib(facts.available_bytes)} are free: lower max_model_len, or take a "
-            "smaller model"
-        )
-    room = "unknown" if facts.available_bytes is None else mib(facts.available_bytes)
-    sums = (
-        f"weights         {mib(facts.weights_bytes)}",
-        plan.describe(),
-        f"total           {mib(need)} of {room} free",
-    )
-    reader = LlamaReader(library, model, files, options, plan, "\n".join(sums))
-    pooling = LlamaPooling(library, model, options, plan, reader.caps.vocab_size)
+    assert budget.pooling is not None
+    reader = LlamaReader(library, model, files, options, budget.pooling, budget.describe())
+    pooling = LlamaPooling(library, model, options, budget.pooling, reader.caps.vocab_size)
     pooling.open()
     return OpenModel(reader, pooling)

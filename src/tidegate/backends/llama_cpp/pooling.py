@@ -9,14 +9,14 @@ import numpy.typing as npt
 from tidegate.backends.llama_cpp.batch import LlamaBatch, StepTokens
 from tidegate.backends.llama_cpp.library import Library
 from tidegate.backends.llama_cpp.model import LlamaModel
-from tidegate.backends.llama_cpp.options import LlamaCppOptions
 from tidegate.backends.llama_cpp.pooling_context import open_pooling_context
-from tidegate.backends.llama_cpp.pooling_plan import PoolingPlan
-from tidegate.backends.llama_cpp.start_error import StartError
 from tidegate.backends.llama_cpp.timed_pass import DECODE_FAULTS, TimedPass
 from tidegate.core.backend import BackendError, Float32Array
 from tidegate.core.pooling_backend import PoolingCaps, PoolingError
 from tidegate.inference.pooling import PoolingMode, PoolingTask
+from tidegate.sizing.llama_cpp_options import LlamaCppOptions
+from tidegate.sizing.pooling_plan import PoolingPlan
+from tidegate.sizing.start_error import StartError
 
 # The largest difference of a number that neighbours in a batch make, in parts of a vector's length: seen 0.025 with 4
 # bit weights and `last`, doubled. It comes from passes of other widths, which use other kernels.

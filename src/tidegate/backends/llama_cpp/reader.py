@@ -4,13 +4,13 @@ from pathlib import Path
 
 from tidegate.backends.llama_cpp.library import Library
 from tidegate.backends.llama_cpp.model import LlamaModel
-from tidegate.backends.llama_cpp.options import LlamaCppOptions
-from tidegate.backends.llama_cpp.pooling_plan import PoolingPlan, encoder_blocks
 from tidegate.backends.llama_cpp.tokens import read_token_table
 from tidegate.backends.llama_cpp.weights import digest_weights
 from tidegate.core.backend import BackendCaps, BackendError, StepLogits
 from tidegate.core.plan import StepPlan
 from tidegate.grammar.matcher import TokenTable
+from tidegate.sizing.llama_cpp_options import LlamaCppOptions
+from tidegate.sizing.pooling_plan import PoolingPlan, encoder_blocks
 
 
 class LlamaReader:

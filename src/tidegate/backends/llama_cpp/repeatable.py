@@ -7,9 +7,9 @@ beside others, must give the same bits.
 
 import numpy as np
 
-from tidegate.backends.llama_cpp.start_error import StartError
 from tidegate.core.backend import Backend, Float32Array
 from tidegate.core.plan import DecodeRow, KvDrop, PrefillSlice, StepPlan
+from tidegate.sizing.start_error import StartError
 
 _LENGTH = 24
 _WIDTHS = (24, 2, 1, 4, 5, 8, 12)

@@ -5,8 +5,8 @@ import time
 from typing import Any
 
 from tidegate.backends.llama_cpp.model import thread_count
-from tidegate.backends.llama_cpp.options import LlamaCppOptions
 from tidegate.backends.llama_cpp.thread_governor import ThreadGovernor
+from tidegate.sizing.llama_cpp_options import LlamaCppOptions
 
 DECODE_FAULTS = {
     1: "no room in the cache, although the accounts of blocks say there is",

@@ -4,7 +4,7 @@ import hashlib
 import re
 from pathlib import Path
 
-from tidegate.backends.llama_cpp.start_error import StartError
+from tidegate.sizing.start_error import StartError
 
 # Whole files are hashed up to this size: well under a second on a common machine.
 WHOLE_BYTES = 1 << 30

@@ -3,7 +3,7 @@
 from tidegate.conformance.ask import Ask
 from tidegate.conformance.case import Case, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
-from tidegate.conformance.catalog.openers import completions_ask, generated, streamed
+from tidegate.conformance.catalog.openers import both_ways, completions_ask, generated, streamed
 from tidegate.conformance.checks.choices import are_drawn_each, are_same, has_indices
 from tidegate.conformance.checks.same_answer import has_same_answer
 from tidegate.conformance.checks.stream_order import finishes_once, tells_role_first
@@ -93,10 +93,7 @@ CASES: tuple[Case, ...] = (
         clauses=("openai:choices.n", "openai:stream.as_whole"),
         severity=Severity.WRONG_DATA,
         needs=(*_STREAMS, Capability.SCRIPT),
-        asks=(
-            Ask(name="whole", body=chat_body(n=3, temperature=1), script=_DRAWN_SCRIPT),
-            Ask(body=streamed(chat_body(n=3, temperature=1)), script=_DRAWN_SCRIPT),
-        ),
+        asks=both_ways(chat_body(n=3, temperature=1), script=_DRAWN_SCRIPT),
         expects=(*generated("whole", "it"), expect(has_same_answer, "whole", "it")),
     ),
     Case(

@@ -5,7 +5,7 @@ from typing import Any
 from tidegate.conformance.ask import Ask
 from tidegate.conformance.case import Case, Expect, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
-from tidegate.conformance.catalog.openers import completions_ask, generated, pieces, streamed
+from tidegate.conformance.catalog.openers import both_ways, completions_ask, generated, pieces, streamed
 from tidegate.conformance.checks.completion_logprobs import (
     begins_at,
     has_lists,
@@ -155,7 +155,7 @@ CASES: tuple[Case, ...] = (
         clauses=("openai:logprobs.content",),
         severity=Severity.NUISANCE,
         needs=(Capability.CHAT, Capability.STREAMS),
-        asks=(Ask(name="whole", body=chat_body()), Ask(body=streamed(chat_body()))),
+        asks=both_ways(chat_body()),
         expects=(*generated("whole", "it"), expect(has_no_entries, "whole"), expect(has_no_entries)),
     ),
     Case(
@@ -188,10 +188,7 @@ CASES: tuple[Case, ...] = (
         severity=Severity.WRONG_DATA,
         profile=Profile.TIDEGATE,
         needs=(*_STREAMS, Capability.SCRIPT),
-        asks=(
-            Ask(name="whole", body=chat_body(logprobs=True), script=_CUT_CHARACTERS),
-            Ask(body=streamed(chat_body(logprobs=True)), script=_CUT_CHARACTERS),
-        ),
+        asks=both_ways(chat_body(logprobs=True), script=_CUT_CHARACTERS),
         expects=(*generated("whole", "it"), expect(has_own_bytes, "whole"), expect(has_own_bytes)),
     ),
     Case(

@@ -20,6 +20,11 @@ def streamed(body: dict[str, Any], *, usage: bool = False) -> dict[str, Any]:
     return {**body, "stream": True, **options}
 
 
+def both_ways(body: dict[str, Any], **fields: Any) -> tuple[Ask, Ask]:
+    """Returns the same request twice: `whole`, and streamed as `it`."""
+    return Ask(name="whole", body=body, **fields), Ask(body=streamed(body), **fields)
+
+
 def completions_ask(body: dict[str, Any], **fields: Any) -> Ask:
     """Returns an ask of the completions route."""
     return Ask(path=COMPLETIONS, body=body, **fields)

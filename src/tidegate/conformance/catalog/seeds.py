@@ -12,6 +12,7 @@ from tidegate.conformance.probing.capability import Capability
 
 _SEEDED = (Capability.CHAT, Capability.SEED)
 _NAMES = ("first", "second", "third", "fourth")
+_SAME = (*generated(*_NAMES[:3]), expect(has_same_answer, *_NAMES[:3]))
 
 
 def _drawn(seed: int | None = 7, **fields: Any) -> dict[str, Any]:
@@ -45,7 +46,7 @@ CASES: tuple[Case, ...] = (
         profile=Profile.TIDEGATE,
         needs=_SEEDED,
         asks=_one_after_the_other(_drawn()),
-        expects=(*generated(*_NAMES[:3]), expect(has_same_answer, *_NAMES[:3])),
+        expects=_SAME,
         turn=Turn.ALONE,
     ),
     Case(
@@ -69,7 +70,7 @@ CASES: tuple[Case, ...] = (
         profile=Profile.TIDEGATE,
         needs=(*_SEEDED, Capability.CHOICES),
         asks=_one_after_the_other(_drawn(n=2)),
-        expects=(*generated(*_NAMES[:3]), expect(has_same_answer, *_NAMES[:3])),
+        expects=_SAME,
         turn=Turn.ALONE,
     ),
     Case(
@@ -84,7 +85,7 @@ CASES: tuple[Case, ...] = (
             completions_ask(completion_body("One, two,", temperature=2, max_tokens=32, seed=7), name=name, wave=wave)
             for wave, name in enumerate(_NAMES[:3])
         ),
-        expects=(*generated(*_NAMES[:3]), expect(has_same_answer, *_NAMES[:3])),
+        expects=_SAME,
         turn=Turn.ALONE,
     ),
     Case(
@@ -96,7 +97,7 @@ CASES: tuple[Case, ...] = (
         profile=Profile.TIDEGATE,
         needs=(Capability.CHAT,),
         asks=_one_after_the_other(chat_body()),
-        expects=(*generated(*_NAMES[:3]), expect(has_same_answer, *_NAMES[:3])),
+        expects=_SAME,
         turn=Turn.ALONE,
     ),
     Case(

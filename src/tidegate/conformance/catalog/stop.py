@@ -3,7 +3,7 @@
 from typing import Any
 
 from tidegate.conformance.ask import Ask, Derived
-from tidegate.conformance.case import Case, Profile, Severity, Turn, expect
+from tidegate.conformance.case import Case, Check, Expect, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
 from tidegate.conformance.catalog.openers import completions_ask, generated, pieces, streamed
 from tidegate.conformance.checks.stops import (
@@ -51,6 +51,11 @@ def _both(stop: Any) -> tuple[Ask, Ask, Ask]:
     )
 
 
+def _each_way(check: Check) -> tuple[Expect, ...]:
+    """Returns that all three are answered, and that the assertion holds of the stopped ones beside the first."""
+    return (*_ANSWERED, *(expect(check, "first", way) for way in ("whole", "streamed")))
+
+
 _ANSWERED = generated("first", "whole", "streamed")
 
 CASES: tuple[Case, ...] = (
@@ -72,7 +77,7 @@ CASES: tuple[Case, ...] = (
         severity=Severity.WRONG_DATA,
         needs=_STREAMS,
         asks=_both(_STOP),
-        expects=(*_ANSWERED, expect(ends_before_stop, "first", "whole"), expect(ends_before_stop, "first", "streamed")),
+        expects=_each_way(ends_before_stop),
         turn=Turn.ALONE,
         tries=2,
     ),
@@ -84,11 +89,7 @@ CASES: tuple[Case, ...] = (
         severity=Severity.WRONG_DATA,
         needs=_STREAMS,
         asks=_both(_STOP),
-        expects=(
-            *_ANSWERED,
-            expect(finishes_with_stop, "first", "whole"),
-            expect(finishes_with_stop, "first", "streamed"),
-        ),
+        expects=_each_way(finishes_with_stop),
         tries=2,
     ),
     Case(
@@ -99,7 +100,7 @@ CASES: tuple[Case, ...] = (
         severity=Severity.WRONG_DATA,
         needs=_STREAMS,
         asks=_both(_LATER_AND_EARLIER),
-        expects=(*_ANSWERED, expect(ends_before_stop, "first", "whole"), expect(ends_before_stop, "first", "streamed")),
+        expects=_each_way(ends_before_stop),
         turn=Turn.ALONE,
         tries=2,
     ),
@@ -112,7 +113,7 @@ CASES: tuple[Case, ...] = (
         profile=Profile.TIDEGATE,
         needs=_STREAMS,
         asks=_both(_OVERLAPPING),
-        expects=(*_ANSWERED, expect(ends_before_stop, "first", "whole"), expect(ends_before_stop, "first", "streamed")),
+        expects=_each_way(ends_before_stop),
         turn=Turn.ALONE,
         tries=2,
     ),
@@ -124,7 +125,7 @@ CASES: tuple[Case, ...] = (
         severity=Severity.WRONG_DATA,
         needs=_STREAMS,
         asks=_both(_LONG_STOP),
-        expects=(*_ANSWERED, expect(ends_before_stop, "first", "whole"), expect(ends_before_stop, "first", "streamed")),
+        expects=_each_way(ends_before_stop),
         turn=Turn.ALONE,
         tries=2,
     ),
@@ -215,11 +216,7 @@ CASES: tuple[Case, ...] = (
         profile=Profile.TIDEGATE,
         needs=_STREAMS,
         asks=_both(_LATER_AND_EARLIER),
-        expects=(
-            *_ANSWERED,
-            expect(tells_stop_reason, "first", "whole"),
-            expect(tells_stop_reason, "first", "streamed"),
-        ),
+        expects=_each_way(tells_stop_reason),
         turn=Turn.ALONE,
         tries=2,
     ),
@@ -236,7 +233,7 @@ CASES: tuple[Case, ...] = (
             Ask(name="whole", body=_body(_STOP, include_stop_str_in_output=True), wave=1),
             Ask(name="streamed", body=streamed(_body(_STOP, include_stop_str_in_output=True)), wave=1),
         ),
-        expects=(*_ANSWERED, expect(ends_with_stop, "first", "whole"), expect(ends_with_stop, "first", "streamed")),
+        expects=_each_way(ends_with_stop),
         turn=Turn.ALONE,
         tries=2,
     ),
@@ -254,7 +251,7 @@ CASES: tuple[Case, ...] = (
                 streamed(completion_body("Once upon a time", max_tokens=_MAX, stop=_STOP)), name="streamed", wave=1
             ),
         ),
-        expects=(*_ANSWERED, expect(ends_before_stop, "first", "whole"), expect(ends_before_stop, "first", "streamed")),
+        expects=_each_way(ends_before_stop),
         turn=Turn.ALONE,
         tries=2,
     ),

@@ -118,7 +118,7 @@ CASES: tuple[Case, ...] = (
         "stream.sent_bytewise",
         "A request that comes byte by byte is answered the same",
         "Requests through slow networks and small segments are cut or refused.",
-        Manner(send_bytes=1),
+        Manner(send_bytes=1, send_pause_s=0.0005),
     ),
     Case(
         id="stream.over_time",

@@ -6,7 +6,7 @@ from typing import Any
 from tidegate.conformance.ask import Ask
 from tidegate.conformance.case import Case, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import chat_body, completion_body
-from tidegate.conformance.catalog.openers import completions_ask, generated, pieces, streamed
+from tidegate.conformance.catalog.openers import both_ways, completions_ask, generated, pieces, streamed
 from tidegate.conformance.checks.same_answer import is_like_repeated
 from tidegate.conformance.checks.stops import says
 from tidegate.conformance.checks.unicode_text import has_whole_characters, is_echoed, says_in_json
@@ -59,10 +59,7 @@ def _forced_case(name: str, what: str, text: str) -> Case:
         clauses=("openai:text.unicode",),
         severity=Severity.WRONG_DATA,
         needs=_FORCED,
-        asks=(
-            Ask(name="whole", body=_forced(text), script=_bytewise(text), is_refusable=True),
-            Ask(body=streamed(_forced(text)), script=_bytewise(text), is_refusable=True),
-        ),
+        asks=both_ways(_forced(text), script=_bytewise(text), is_refusable=True),
         expects=(
             *generated("whole", "it"),
             expect(says_in_json, "whole", text=text),
@@ -82,10 +79,7 @@ CASES: tuple[Case, ...] = (
         clauses=("openai:text.unicode", "openai:stream.as_whole"),
         severity=Severity.WRONG_DATA,
         needs=_SCRIPTED,
-        asks=(
-            Ask(name="whole", body=chat_body(), script=_SPLIT),
-            Ask(body=streamed(chat_body()), script=_SPLIT),
-        ),
+        asks=both_ways(chat_body(), script=_SPLIT),
         expects=(
             *generated("whole", "it"),
             expect(says, "whole", text=_SPLIT_TEXT, finish="stop"),
@@ -101,10 +95,7 @@ CASES: tuple[Case, ...] = (
         severity=Severity.NUISANCE,
         profile=Profile.TIDEGATE,
         needs=_SCRIPTED,
-        asks=(
-            Ask(name="whole", body=chat_body(max_tokens=5), script=_SPLIT),
-            Ask(body=streamed(chat_body(max_tokens=5)), script=_SPLIT),
-        ),
+        asks=both_ways(chat_body(max_tokens=5), script=_SPLIT),
         expects=(
             *generated("whole", "it"),
             expect(says, "whole", text="gr\xfcn \ufffd", finish="length"),
@@ -119,10 +110,7 @@ CASES: tuple[Case, ...] = (
         severity=Severity.BREAKS_CLIENTS,
         profile=Profile.TIDEGATE,
         needs=_SCRIPTED,
-        asks=(
-            Ask(name="whole", body=chat_body(), script=pieces("a", b"\xff", "b", b"\xc0", "c")),
-            Ask(body=streamed(chat_body()), script=pieces("a", b"\xff", "b", b"\xc0", "c")),
-        ),
+        asks=both_ways(chat_body(), script=pieces("a", b"\xff", "b", b"\xc0", "c")),
         expects=(
             *generated("whole", "it"),
             expect(says, "whole", text="a\ufffdb\ufffdc", finish="stop"),

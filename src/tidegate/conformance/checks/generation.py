@@ -10,8 +10,10 @@ from tidegate.conformance.wire.exchange import Ending, Exchange
 
 
 def generates(exchange: Exchange) -> Iterator[Fault]:
-    """Status 200, a response that ends as its framing promised, JSON or an event stream, and no error inside it. Raises
-    CannotTell where our own patience ended first: slowness breaks none of the rules that cases of answers are about.
+    """Status 200, a response that ends as its framing promised, JSON or an event stream, and no error inside it.
+
+    Raises CannotTell where our own patience ended first: slowness breaks none of the rules that cases of answers are
+    about.
     """
     if exchange.ending is Ending.TIMED_OUT and not exchange.is_done:
         raise CannotTell(f"the answer had not ended {exchange.detail or 'in time'}".rstrip())

@@ -85,8 +85,8 @@ def ends_with_its_client(
     """After `gone` has left, not more runs or waits than `beside` a request like it that is `kept`.
 
     The one that is kept proves that the work was still due: its answer goes on when the other's work is seen to have
-    ended, so no model has ended it by itself, and gauges that are written while something runs are fresh. Raises
-    CannotTell where it proves nothing.
+    ended, so no model has ended it by itself, and gauges that are written while something runs are fresh. Where it
+    gains no text while we look, they may be from before. Raises CannotTell where it proves nothing.
     """
     if list(is_busier(before, beside)):
         raise CannotTell(f"{load_of(beside).server}'s metrics did not show a request while it ran")
@@ -99,7 +99,14 @@ def ends_with_its_client(
         raise CannotTell("the request that was kept had left when metrics were asked for")
     if _end_s(after) > _end_s(kept):
         raise CannotTell(f"metrics were answered after {after.duration_s:.1f} s, too late to tell anything")
-    yield from (replace(fault, ask=gone.ask) for fault in is_back_to(beside, after))
+    faults = [replace(fault, ask=gone.ask) for fault in is_back_to(beside, after)]
+    left_at_s = _end_s(gone)
+    if faults and not any(left_at_s < kept.sent_at_s + piece.at_s < after.sent_at_s for piece in kept.pieces):
+        raise CannotTell(
+            f"the answer that was kept stood still for the {after.sent_at_s - left_at_s:.1f} s that were looked at: a "
+            "step of the engine may have been as long, with gauges from before it"
+        )
+    yield from faults
 
 
 def work_is_still_due(control: Exchange, last: Exchange, *loads: Exchange) -> Iterator[Fault]:

@@ -1,9 +1,8 @@
-"""A comparison as one HTML file: differences by meaning, old and new side by side, light and dark. No script, nothing
-from elsewhere; whatever a server sent is escaped by construction (`html_markup.py`).
+"""A comparison as one HTML file: differences by meaning, old and new side by side.
+
+Whatever a server sent is escaped by construction (`reporting/markup.py`).
 """
 
-import base64
-import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from importlib import resources
@@ -14,13 +13,17 @@ from tidegate.conformance.diff.declared import show
 from tidegate.conformance.diff.difference import Aspect, Difference, Meaning
 from tidegate.conformance.diff.report_lines import ORDER, list_notes, place_of, sentence_of, tell_exit
 from tidegate.conformance.diff.side import Side
-from tidegate.conformance.reports.html_markup import Markup, Part, joined, prose, tag, text
+from tidegate.conformance.reports.html import VERDICT_STYLE
+from tidegate.reporting.markup import Markup, Part, joined, prose, tag, text
+from tidegate.reporting.page import facts, header, render_page, table
 
+MAX_OPEN = 60
+"""Differences of one meaning that are open at once; of more only the cases are listed."""
 MAX_VALUE = 4000
 """Characters of a value; a text longer than that is cut, and says so."""
 
-_ASSETS = resources.files("tidegate.conformance.reports") / "assets"
-_STYLE = _ASSETS.joinpath("report.css").read_text("utf-8") + _ASSETS.joinpath("diff.css").read_text("utf-8")
+_ASSETS = resources.files("tidegate.conformance.diff") / "assets"
+_STYLE = VERDICT_STYLE + _ASSETS.joinpath("diff.css").read_text("utf-8")
 
 _WORDS: dict[Meaning, tuple[str, str]] = {
     Meaning.REGRESSION: ("fail", "✕"),
@@ -35,49 +38,25 @@ _WORDS: dict[Meaning, tuple[str, str]] = {
 def render_html(comparison: Comparison) -> str:
     """Returns the document."""
     title = "Regressions found" if comparison.has_regressions else "No regressions"
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_policy()),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("title", f"{title} · tidegate diff"),
-        Markup(f"<style>{_STYLE}</style>"),
-    )
     sections = [_section(meaning, comparison) for meaning in ORDER]
     notes = [tag("p", note, class_="note") for note in list_notes(comparison)]
-    body = tag(
-        "body",
-        _header(comparison, title),
-        tag("main", _counts(comparison), _by_aspect(comparison), *sections, *notes),
-    )
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
-
-
-def _policy() -> str:
-    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
-    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    main = tag("main", _counts(comparison), _by_aspect(comparison), *sections, *notes)
+    return render_page(f"{title} · tidegate diff", _header(comparison, title), main, style=_STYLE)
 
 
 def _header(comparison: Comparison, title: str) -> Markup:
-    return tag(
-        "header",
-        tag("p", "tidegate diff", class_="kicker"),
-        tag("h1", title),
-        tag("p", f"{sentence_of(comparison)}. {tell_exit(comparison)}."),
-        tag("dl", _side("Old", comparison.old), _side("New", comparison.new), class_="facts sides"),
-    )
+    says = tag("p", f"{sentence_of(comparison)}. {tell_exit(comparison)}.")
+    sides = facts((("Old", _side(comparison.old)), ("New", _side(comparison.new))))
+    return header("tidegate diff", title, says, tag("div", sides, class_="sides"))
 
 
-def _side(name: str, side: Side) -> Markup:
+def _side(side: Side) -> Markup:
     report = side.reports[0]
     num_runs = len(side.reports)
-    facts = [report.probed.model, f"{num_runs} run{'s' * (num_runs != 1)}"]
-    facts += [f"asked {report.started_at.replace('T', ' ').replace('Z', ' UTC')}"] if report.started_at else []
-    facts += [f"ended early: {side.stopped}"] if side.stopped else []
-    told = ", ".join(fact for fact in facts if fact)
-    return tag("div", tag("dt", name), tag("dd", tag("code", side.name), tag("span", told, class_="note")))
+    told = [report.probed.model, f"{num_runs} run{'s' * (num_runs != 1)}"]
+    told += [f"asked {report.started_at.replace('T', ' ').replace('Z', ' UTC')}"] if report.started_at else []
+    told += [f"ended early: {side.stopped}"] if side.stopped else []
+    return joined((tag("code", side.name), tag("span", ", ".join(filter(None, told)), class_="note")))
 
 
 def _counts(comparison: Comparison) -> Markup:
@@ -111,9 +90,7 @@ def _by_aspect(comparison: Comparison) -> Markup | None:
             ]
             rows.append(tag("tr", tag("th", aspect.value, scope="row"), *cells))
     heads = [tag("th", meaning.value, scope="col", class_="number") for meaning in shown]
-    head = tag("thead", tag("tr", tag("th", "what differs", scope="col"), *heads))
-    table = tag("table", head, tag("tbody", *rows), class_="areas")
-    return tag("section", tag("h2", "By what differs"), tag("div", table, class_="scroll"))
+    return tag("section", tag("h2", "By what differs"), table(("what differs", *heads), rows, class_="areas"))
 
 
 def _section(meaning: Meaning, comparison: Comparison) -> Markup | None:
@@ -126,7 +103,8 @@ def _section(meaning: Meaning, comparison: Comparison) -> Markup | None:
     for difference in found:
         by_case.setdefault(difference.case_id, []).append(difference)
     kind, sign = _WORDS[meaning]
-    groups = [_group(cases.get(case_id), case_id, group) for case_id, group in by_case.items()]
+    is_open = len(found) <= MAX_OPEN
+    groups = [_group(cases.get(case_id), case_id, group, is_open=is_open) for case_id, group in by_case.items()]
     return tag(
         "details",
         tag("summary", tag("span", sign, " ", meaning.value, class_=f"badge {kind}"), f" {len(found)}"),
@@ -137,11 +115,12 @@ def _section(meaning: Meaning, comparison: Comparison) -> Markup | None:
     )
 
 
-def _group(case: Case | None, case_id: str, found: Sequence[Difference]) -> Markup:
+def _group(case: Case | None, case_id: str, found: Sequence[Difference], *, is_open: bool) -> Markup:
     title: Part = prose(case.title) if case else "The server as a whole"
-    about: list[Part] = [tag("p", prose(case.why), class_="note")] if case else []
-    heading = tag("h3", title, " ", tag("code", case_id, class_="id") if case_id else None)
-    return tag("article", heading, *about, *map(_difference, found))
+    about = tag("p", prose(case.why), class_="note") if case else None
+    told = f"{len(found)} differences" if len(found) > 1 else None
+    heading = tag("summary", tag("h3", title), tag("code", case_id, class_="id") if case_id else None, told)
+    return tag("details", heading, about, *map(_difference, found), class_="group", open=is_open)
 
 
 def _difference(difference: Difference) -> Markup:

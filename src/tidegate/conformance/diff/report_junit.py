@@ -5,8 +5,7 @@ from xml.etree import ElementTree
 from tidegate.conformance.diff.comparison import Comparison
 from tidegate.conformance.diff.difference import Meaning
 from tidegate.conformance.diff.report_lines import place_of, shorten
-
-_NOT_XML = {code: "\ufffd" for code in range(32) if code not in (9, 10, 13)} | {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
+from tidegate.reporting.visible_text import visible
 
 
 def render_junit(comparison: Comparison) -> str:
@@ -23,7 +22,7 @@ def render_junit(comparison: Comparison) -> str:
         num_failed += bool(found)
         if found:
             text = "\n".join(
-                f"{place_of(d)}: {shorten(d.old)} -> {shorten(d.new)} ({d.because})".translate(_NOT_XML) for d in found
+                f"{place_of(d)}: {shorten(d.old)} -> {shorten(d.new)} ({visible(d.because)})" for d in found
             )
             failure = ElementTree.SubElement(test, "failure", message=text.split("\n", 1)[0], type="regression")
             failure.text = text

@@ -6,13 +6,19 @@ from collections.abc import Iterable, Iterator
 from tidegate.conformance.diff.comparison import Comparison
 from tidegate.conformance.diff.declared import show
 from tidegate.conformance.diff.difference import Difference, Meaning
-from tidegate.conformance.reports.visible_text import visible
+from tidegate.reporting.visible_text import visible
 
 MAX_SHOWN = 200
 """Characters of a value in a line."""
 
+MAX_LISTED = 100
+"""Differences of one meaning on a terminal; more are counted."""
+
 MAX_NAMED = 20
 """Cases that are named where they were not compared."""
+
+ONLY_ASK = "it"
+"""What cases call an ask that needs no name."""
 
 ORDER = (Meaning.REGRESSION, Meaning.INTENDED, Meaning.IMPROVEMENT, Meaning.ADDITION, Meaning.VARIATION)
 
@@ -25,8 +31,8 @@ def shorten(value: object) -> str:
 
 
 def place_of(difference: Difference, *, names_case: bool = True) -> str:
-    """Returns what differs, in words: `status of it in errors.no_model`."""
-    inside = f" of {difference.ask}" if difference.ask else ""
+    """Returns what differs, in words: `status of second in errors.no_model`. The only ask of a case is not named."""
+    inside = f" of {difference.ask}" if difference.ask not in ("", ONLY_ASK) else ""
     part = f" {difference.where}" if difference.where else ""
     case = f" in {difference.case_id}" if difference.case_id and names_case else ""
     return visible(f"{difference.aspect.value}{part}{inside}{case}")
@@ -63,7 +69,9 @@ def write_lines(comparison: Comparison, *, shows_variation: bool = False) -> Ite
             counts = Counter(difference.aspect.value for difference in found)
             yield "  " + ", ".join(f"{name}: {count}" for name, count in counts.most_common())
             continue
-        yield from _list(found)
+        yield from _list(found[:MAX_LISTED])
+        if len(found) > MAX_LISTED:
+            yield f"  and {len(found) - MAX_LISTED} more; a report (--report FILE.html) holds them all"
     yield from _notes(comparison)
     yield ""
     yield sentence_of(comparison)

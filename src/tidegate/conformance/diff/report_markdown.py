@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tidegate.conformance.diff.comparison import Comparison
 from tidegate.conformance.diff.difference import Difference, Meaning
 from tidegate.conformance.diff.report_lines import ORDER, list_notes, place_of, sentence_of, shorten
-from tidegate.conformance.reports.visible_text import visible
+from tidegate.reporting.markdown_text import code, quote
 
 MAX_ROWS = 100
 """Of one table: a comment of a pull request has at most 65,536 characters."""
@@ -20,7 +20,7 @@ def _parts(comparison: Comparison) -> Iterator[str]:
     sign = "regressions found" if comparison.has_regressions else "no regressions"
     yield f"## tidegate diff: {sign}"
     yield ""
-    yield f"{sentence_of(comparison)}. Old: {_code(comparison.old.name)}, new: {_code(comparison.new.name)}."
+    yield f"{sentence_of(comparison)}. Old: {code(comparison.old.name)}, new: {code(comparison.new.name)}."
     for meaning in ORDER:
         found = comparison.of(meaning)
         if not found:
@@ -43,29 +43,13 @@ def _parts(comparison: Comparison) -> Iterator[str]:
             yield "</details>"
     for note in list_notes(comparison):
         yield ""
-        yield f"{_text(note[0].upper() + note[1:])}."
+        yield f"{quote(note[0].upper() + note[1:])}."
 
 
 def _row(difference: Difference) -> str:
-    cells = (place_of(difference), _code(shorten(difference.old)), _code(shorten(difference.new)))
-    return f"| {_text(cells[0])} | {cells[1]} | {cells[2]} | {_text(difference.because)} |"
+    values = (_value(shorten(value)) for value in (difference.old, difference.new))
+    return f"| {quote(place_of(difference))} | {' | '.join(values)} | {quote(difference.because)} |"
 
 
-def _text(value: str) -> str:
-    value = visible(value, keeps="\n")
-    for sign, escaped in (
-        ("\\", "\\\\"),
-        ("|", "\\|"),
-        ("<", "&lt;"),
-        ("\n", " "),
-        ("`", "\\`"),
-        ("*", "\\*"),
-        ("_", "\\_"),
-    ):
-        value = value.replace(sign, escaped)
-    return value
-
-
-def _code(value: str) -> str:
-    value = value.replace("|", "\\|").replace("\n", " ").replace("`", "'")
-    return f"`{value}`" if value.strip() else "(empty)"
+def _value(shown: str) -> str:
+    return code(shown, in_table=True) if shown.strip() else "(empty)"

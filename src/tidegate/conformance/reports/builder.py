@@ -11,7 +11,8 @@ from tidegate.conformance.case import Case, Expect
 from tidegate.conformance.clauses.clause import CLAUSES, Clause
 from tidegate.conformance.probing.capability import Capability
 from tidegate.conformance.reports.ask_sketch import spell_path
-from tidegate.conformance.reports.curl_line import curl_line, describe_ask
+from tidegate.conformance.reports.ask_words import describe_ask
+from tidegate.conformance.reports.curl_line import MAX_CURL_BODY_BYTES, curl_line
 from tidegate.conformance.reports.document import (
     AreaDocument,
     AskDocument,
@@ -25,7 +26,7 @@ from tidegate.conformance.reports.document import (
     ServerDocument,
 )
 from tidegate.conformance.reports.secrets_out import SecretsOut
-from tidegate.conformance.reports.spans import count_spans, show_spans
+from tidegate.conformance.reports.spans import show_spans
 from tidegate.conformance.reports.transcripts import show_transcripts
 from tidegate.conformance.running.run_report import Result, RunReport
 from tidegate.conformance.verdict import Fault, Outcome
@@ -36,6 +37,10 @@ MAX_FAULT_CHARS = 2000
 MAX_COMMANDS = 8
 MAX_PASSED_COMMANDS = 1
 """Of a case that passed."""
+MAX_PASSED_BODY_BYTES = 1024
+"""In a command of a case that passed; a larger body is named, not spelled."""
+_RAISED = {"Raises CannotTell": "Tells nothing", "Raises Refused": "Unsupported"}
+"""What the documentation of an assertion calls by its exception, in the words of reports."""
 
 
 def build_document(report: RunReport) -> ReportDocument:
@@ -89,6 +94,7 @@ def _count(results: Iterable[Result]) -> Counts:
 def _case(result: Result, secrets: SecretsOut) -> CaseDocument:
     case, verdict = result.case, result.verdict
     transcripts, cut = show_transcripts(result.runs, verdict, secrets)
+    spans, num_spans = show_spans(result)
     return CaseDocument(
         id=case.id,
         area=case.area,
@@ -108,8 +114,9 @@ def _case(result: Result, secrets: SecretsOut) -> CaseDocument:
         num_conclusive=verdict.num_conclusive,
         duration_s=round(result.duration_s, 3),
         by_hand=_by_hand(result, secrets),
-        spans=show_spans(result),
-        num_spans=count_spans(result),
+        spans=spans,
+        num_spans=num_spans,
+        num_exchanges=sum(len(copies) for evidence in result.runs for copies in evidence.values()),
         transcripts=transcripts,
         cut=cut,
     )
@@ -136,11 +143,13 @@ def _describe(ask: Ask) -> AskDocument:
 
 def describe_check(expectation: Expect) -> CheckDocument:
     """Returns what an assertion says: the first paragraph of its documentation, and its arguments."""
-    says = (inspect.getdoc(expectation.check) or "").partition("\n\n")[0]
+    says = " ".join((inspect.getdoc(expectation.check) or "").partition("\n\n")[0].split())
+    for raised, told in _RAISED.items():
+        says = says.replace(raised, told)
     args = ", ".join(f"{name} = {_spell(value)}" for name, value in expectation.args.items())
     return CheckDocument(
         name=expectation.check.__name__,
-        says=" ".join(says.split()),
+        says=says,
         on=expectation.on,
         args=args if len(args) <= MAX_FAULT_CHARS else args[: MAX_FAULT_CHARS - 1] + "…",
     )
@@ -174,10 +183,11 @@ def _by_hand(result: Result, secrets: SecretsOut) -> tuple[str, ...]:
     named = [fault.ask for fault in result.verdict.faults]
     asks = sorted((ask for ask in result.case.asks if evidence.get(ask.name)), key=lambda ask: ask.name not in named)
     commands = []
-    max_commands = MAX_PASSED_COMMANDS if result.verdict.outcome is Outcome.PASS else MAX_COMMANDS
-    for ask in asks[:max_commands]:
+    has_passed = result.verdict.outcome is Outcome.PASS
+    max_bytes = MAX_PASSED_BODY_BYTES if has_passed else MAX_CURL_BODY_BYTES
+    for ask in asks[: MAX_PASSED_COMMANDS if has_passed else MAX_COMMANDS]:
         exchange = evidence[ask.name][0]
-        line = curl_line(exchange.method, exchange.url, exchange.request)
+        line = curl_line(exchange.method, exchange.url, exchange.request, max_body_bytes=max_bytes)
         remarks = describe_ask(ask)
         comment = f"# {ask.name}: here it {'; '.join(remarks)}\n" if remarks else ""
         commands.append(secrets.of_text(comment + line))

@@ -14,9 +14,9 @@ from tidegate.conformance.ask import Ask
 from tidegate.conformance.case import Case, Profile, Severity
 from tidegate.conformance.catalog import CASES
 from tidegate.conformance.reports.ask_sketch import sketch_curl, spell_path
+from tidegate.conformance.reports.ask_words import describe_ask
 from tidegate.conformance.reports.builder import describe_check, describe_clauses
-from tidegate.conformance.reports.curl_line import describe_ask
-from tidegate.conformance.reports.visible_text import visible
+from tidegate.reporting.visible_text import visible
 
 INDEX = "README.md"
 MAX_PAGE_BODY_BYTES = 1000

@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, Struct
 
 FORMAT: Final = "tidegate-conformance-report"
-VERSION: Final = "1.0"
+VERSION: Final = "1.1"
 
 OutcomeName = Literal["pass", "fail", "unsupported", "inconclusive"]
 SeverityName = Literal["breaks clients", "wrong data", "wrong bill", "nuisance"]
@@ -136,6 +136,7 @@ class CaseDocument(Struct, frozen=True, kw_only=True):
     by_hand: Annotated[tuple[str, ...], Meta(description="`curl` commands that show it")]
     spans: Annotated[tuple[SpanDocument, ...], Meta(description="all exchanges of the last run, in time")] = ()
     num_spans: Annotated[int, Meta(description="that were; `spans` may hold fewer")] = 0
+    num_exchanges: Annotated[int, Meta(description="of all runs; `transcripts` may hold fewer")] = 0
     transcripts: tuple[Transcript, ...]
     cut: Annotated[tuple[str, ...], Meta(description="what transcripts and commands leave out, in words")]
 

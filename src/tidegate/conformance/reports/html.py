@@ -1,24 +1,26 @@
 """The report as one HTML file that a person reads: nothing is loaded from elsewhere, and it reads without JavaScript.
 
-Whatever a server sent is escaped by construction (`html_markup.py`), and the page's policy allows only the style and
-the script that it was made with.
+Whatever a server sent is escaped by construction (`reporting/markup.py`). Pure.
 """
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from importlib import resources
 
 from tidegate.conformance.case import Severity
 from tidegate.conformance.reports.document import CaseDocument, Counts, ReportDocument
 from tidegate.conformance.reports.html_case import render_case
-from tidegate.conformance.reports.html_markup import Markup, Part, joined, prose, tag
-from tidegate.conformance.reports.html_timeline import spell_time
+from tidegate.conformance.reports.html_case_picture import LEGEND
+from tidegate.conformance.reports.page_room import MAX_EXCHANGES, UNTOLD, measure_room
 from tidegate.conformance.reports.words import SIGNS, first_fault, list_failures, outcomes_of, tell_end, tell_verdict
+from tidegate.reporting.markup import Markup, Part, joined, prose, tag
+from tidegate.reporting.numbers import spell_time
+from tidegate.reporting.page import facts, header, render_page, table
 
 _ASSETS = resources.files("tidegate.conformance.reports") / "assets"
-STYLE = _ASSETS.joinpath("report.css").read_text("utf-8")
-SCRIPT = _ASSETS.joinpath("report.js").read_text("utf-8")
+VERDICT_STYLE = _ASSETS.joinpath("verdicts.css").read_text("utf-8")
+"""Of pages that count outcomes."""
+_STYLE = VERDICT_STYLE + _ASSETS.joinpath("report.css").read_text("utf-8")
+_SCRIPT = _ASSETS.joinpath("report.js").read_text("utf-8")
 
 MAX_OPEN_FAILURES = 12
 """Told at once; more are behind a line that opens."""
@@ -27,52 +29,27 @@ MAX_OPEN_FAILURES = 12
 def render_html(document: ReportDocument) -> str:
     """Returns the page."""
     model = document.server.model or "an unnamed model"
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_policy()),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("title", f"Conformance of {model} at {document.server.base_url}"),
-        Markup(f"<style>{STYLE}</style>"),
-    )
-    body = tag(
-        "body",
+    return render_page(
+        f"Conformance of {model} at {document.server.base_url}",
         tag("a", "Skip to the cases", href="#cases", class_="skip"),
         _header(document),
         tag("main", *_main(document)),
-        Markup(f"<script>{SCRIPT}</script>"),
+        style=_STYLE,
+        script=_SCRIPT,
     )
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
-
-
-def _policy() -> str:
-    def source(content: str) -> str:
-        return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
-
-    rules = ("default-src 'none'", f"style-src {source(STYLE)}", f"script-src {source(SCRIPT)}")
-    return "; ".join((*rules, "base-uri 'none'", "form-action 'none'"))
 
 
 def _header(document: ReportDocument) -> Markup:
     server = document.server
-    facts: list[tuple[str, str]] = [("Address", server.base_url), ("Model", server.model)]
-    facts += [(name.replace("_", " ").capitalize(), value) for name, value in server.identity.items()]
-    facts += [("Asked", document.started_at.replace("T", " ").replace("Z", " UTC"))]
-    facts += [("Took", spell_time(document.duration_s)), ("Seed", str(document.seed))]
-    facts += [("Suite", f"tidegate conform {document.suite_version}")]
+    pairs: list[tuple[str, Part]] = [("Address", server.base_url), ("Model", server.model)]
+    pairs += [(name.replace("_", " ").capitalize(), value) for name, value in server.identity.items()]
+    pairs += [("Asked", document.started_at.replace("T", " ").replace("Z", " UTC"))]
+    pairs += [("Took", spell_time(document.duration_s)), ("Seed", str(document.seed))]
+    pairs += [("Suite", f"tidegate conform {document.suite_version}")]
     if server.is_scripted:
-        facts.append(("Engine", "scripted: it plays what a case asks of it"))
-    items = [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts if value]
-    return tag(
-        "header",
-        tag("button", "Dark or light", type="button", id="theme"),
-        tag("p", "Conformance report", class_="kicker"),
-        tag("h1", tell_verdict(document)),
-        tag("dl", *items, class_="facts"),
-        tag("p", tell_end(document), class_="stopped") if document.stopped else None,
-    )
+        pairs.append(("Engine", "scripted: it plays what a case asks of it"))
+    end = tag("p", tell_end(document), class_="stopped") if document.stopped else None
+    return header("Conformance report", tell_verdict(document), facts(pairs), end)
 
 
 def _main(document: ReportDocument) -> Sequence[Part]:
@@ -83,9 +60,18 @@ def _main(document: ReportDocument) -> Sequence[Part]:
         _matrix(document),
         _capabilities(document),
         tag("h2", "Cases", id="cases", tabindex="-1"),
+        tag("p", f"{_tell_room(document)} {LEGEND}", class_="note"),
         _filter(document),
         tag("p", "No case is like that.", id="none", hidden=True),
         *_cases(document),
+    )
+
+
+def _tell_room(document: ReportDocument) -> str:
+    return (
+        f"Of a case that fails, this page shows up to {MAX_EXCHANGES} exchanges, {measure_room(document).exchange:,} "
+        "bytes of each; of others a glimpse. A JSON report holds more; --record DIR keeps every byte, and --replay DIR "
+        "--only CASE --report FILE.html makes a page of one case, with more room for it."
     )
 
 
@@ -139,9 +125,7 @@ def _failure_table(failed: Sequence[CaseDocument]) -> Markup:
         )
         for case in failed
     ]
-    names = ("for a client", "what must be so", "what was seen", "clause")
-    head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in names)))
-    return tag("div", tag("table", head, tag("tbody", *rows), class_="failures"), class_="scroll")
+    return table(("for a client", "what must be so", "what was seen", "clause"), rows, class_="failures")
 
 
 def _areas(document: ReportDocument) -> Markup:
@@ -155,9 +139,7 @@ def _areas(document: ReportDocument) -> Markup:
         bar = tag("td", _bar(area.counts, f"Outcomes of {area.name}"), class_="bar-cell")
         rows.append(tag("tr", name, *numbers, bar))
     heads = [tag("th", f"{SIGNS[outcome]} {outcome}", scope="col", class_="number") for outcome in SIGNS]
-    head = tag("thead", tag("tr", tag("th", "area", scope="col"), *heads, tag("td")))
-    table = tag("div", tag("table", head, tag("tbody", *rows), class_="areas"), class_="scroll")
-    return tag("section", tag("h2", "By area"), table)
+    return tag("section", tag("h2", "By area"), table(("area", *heads, None), rows, class_="areas"))
 
 
 def _matrix(document: ReportDocument) -> Markup:
@@ -168,12 +150,9 @@ def _matrix(document: ReportDocument) -> Markup:
                 "li",
                 tag(
                     "a",
-                    tag("span", SIGNS[case.outcome], class_="sign", aria_hidden="true"),
-                    tag("span", case.id.partition(".")[2]),
-                    tag("span", f", {case.outcome}", class_="unseen"),
+                    case.id.partition(".")[2],
                     href=f"#{case.id}",
                     class_=f"tile {case.outcome}",
-                    title=f"{case.outcome}: {case.title}",
                 ),
             )
             for case in document.cases
@@ -197,7 +176,7 @@ def _capabilities(document: ReportDocument) -> Markup:
     ]
     num_there = sum(capability.is_there for capability in document.capabilities)
     summary = tag("summary", f"What the server can do: {num_there} of {len(rows)} capabilities")
-    return tag("details", summary, tag("div", tag("table", tag("tbody", *rows)), class_="scroll"), class_="plain")
+    return tag("details", summary, table((), rows), class_="plain")
 
 
 def _filter(document: ReportDocument) -> Markup:
@@ -225,12 +204,18 @@ def _box(name: str, value: str, label: str) -> Markup:
 
 
 def _cases(document: ReportDocument) -> list[Part]:
+    of_failures = measure_room(document)
     return [
         tag(
             "section",
             tag("h3", area.name.replace("_", " "), id=f"area-{area.name}"),
-            *(render_case(case) for case in document.cases if case.area == area.name),
+            *(
+                render_case(case, of_failures if case.outcome == "fail" else UNTOLD)
+                for case in document.cases
+                if case.area == area.name
+            ),
             class_="area",
+            data_area=area.name,
         )
         for area in document.areas
     ]

@@ -6,8 +6,8 @@ Unsupported and inconclusive cases are skipped tests, with the reason as message
 from xml.etree import ElementTree
 
 from tidegate.conformance.reports.document import CaseDocument, Counts, ReportDocument
-from tidegate.conformance.reports.visible_text import one_line, visible
 from tidegate.conformance.reports.words import describe_failure, first_fault
+from tidegate.reporting.visible_text import one_line, visible
 
 MAX_MESSAGE_CHARS = 300
 

@@ -4,16 +4,14 @@ Bounded, since forges refuse comments that are longer; what does not fit is coun
 where it can neither format nor mention anybody.
 """
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from tidegate.conformance.reports.document import CaseDocument, Counts, ReportDocument
-from tidegate.conformance.reports.visible_text import one_line, visible
 from tidegate.conformance.reports.words import SIGNS, list_failures, place_of, tell_end, tell_verdict
+from tidegate.reporting.markdown_text import code, fence
 
 MAX_MARKDOWN_BYTES = 60 * 1024
 _MAX_FAULTS = 3
-_MAX_CHARS = 400
 _RESERVED_BYTES = 8 * 1024
 """For the lists of cases that told nothing, after the failures."""
 
@@ -78,25 +76,9 @@ def _failure(case: CaseDocument) -> str:
     if case.num_faults > len(shown):
         lines.append(f"- and {case.num_faults - len(shown)} more")
     if case.by_hand:
-        lines += ["", *_fence(case.by_hand[:1])]
+        lines += ["", *fence(case.by_hand[:1])]
     return "\n".join(lines) + "\n"
 
 
 def _reason(case: CaseDocument) -> str:
     return f"- `{case.id}`: {code(case.reason)}\n"
-
-
-def code(content: str) -> str:
-    """Returns a text as inline code, whatever backticks it holds; bounded, on one line."""
-    line = one_line(content, _MAX_CHARS)
-    longest = max((len(run) for run in re.findall("`+", line)), default=0)
-    ticks = "`" * (longest + 1)
-    pad = " " if line.startswith("`") or line.endswith("`") or not line else ""
-    return f"{ticks}{pad}{line}{pad}{ticks}"
-
-
-def _fence(commands: Sequence[str]) -> list[str]:
-    content = "\n".join(visible(command, keeps="\n\t") for command in commands)
-    longest = max((len(run) for run in re.findall("`+", content)), default=0)
-    ticks = "`" * max(3, longest + 1)
-    return [f"{ticks}sh", content, ticks]

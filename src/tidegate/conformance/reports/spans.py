@@ -9,16 +9,11 @@ MAX_SPANS = 64
 """Of one case; more are counted."""
 
 
-def show_spans(result: Result) -> tuple[SpanDocument, ...]:
-    """Returns the exchanges of the last run in the order of the case's asks, at most MAX_SPANS."""
+def show_spans(result: Result) -> tuple[tuple[SpanDocument, ...], int]:
+    """Returns the exchanges of the last run in the order of the case's asks, at most MAX_SPANS, and their number."""
     evidence = result.runs[-1] if result.runs else {}
-    spans = [_span(ask.wave, exchange) for ask in result.case.asks for exchange in evidence.get(ask.name, ())]
-    return tuple(spans[:MAX_SPANS])
-
-
-def count_spans(result: Result) -> int:
-    """Returns how many exchanges the last run had."""
-    return sum(len(copies) for copies in result.runs[-1].values()) if result.runs else 0
+    found = [(ask.wave, exchange) for ask in result.case.asks for exchange in evidence.get(ask.name, ())]
+    return tuple(_span(wave, exchange) for wave, exchange in found[:MAX_SPANS]), len(found)
 
 
 def _span(wave: int, exchange: Exchange) -> SpanDocument:

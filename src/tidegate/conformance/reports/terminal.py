@@ -4,7 +4,6 @@ Nothing that a server sent reaches the terminal as a control character.
 """
 
 from tidegate.conformance.reports.document import CaseDocument, ReportDocument
-from tidegate.conformance.reports.visible_text import one_line, visible
 from tidegate.conformance.reports.words import (
     SIGNS,
     list_failures,
@@ -13,6 +12,8 @@ from tidegate.conformance.reports.words import (
     tell_confidence,
     tell_verdict,
 )
+from tidegate.reporting.terminal_text import fold
+from tidegate.reporting.visible_text import one_line, visible
 
 MAX_FAILURES = 25
 """Told one by one; more are counted."""
@@ -20,19 +21,21 @@ _MAX_FAULTS = 3
 _MAX_CHARS = 300
 
 
-def render_summary(document: ReportDocument, *, max_failures: int = MAX_FAILURES) -> str:
-    """Returns lines that end in a line feed."""
+def render_summary(document: ReportDocument, *, width: int | None = None) -> str:
+    """Returns lines that end in a line feed. `width`: of the terminal; None where it is none. Commands are not folded,
+    so that they can be copied.
+    """
     lines: list[str] = []
     failures = list_failures(document)
-    for case in failures[:max_failures]:
-        lines += ["", *_failure(case)]
-    if len(failures) > max_failures:
-        lines += ["", f"and {len(failures) - max_failures} more failures; a report (--report FILE.html) holds them all"]
+    for case in failures[:MAX_FAILURES]:
+        lines += ["", *fold(_failure(case), width), *_commands(case)]
+    if len(failures) > MAX_FAILURES:
+        lines += ["", f"and {len(failures) - MAX_FAILURES} more failures; a report (--report FILE.html) holds them all"]
     lines += ["", *_areas(document)]
     if unsure := [case for case in document.cases if case.outcome == "inconclusive"]:
-        lines += ["", *(_unsure(case) for case in unsure[:max_failures])]
-        if len(unsure) > max_failures:
-            lines.append(f"and {len(unsure) - max_failures} more inconclusive cases")
+        lines += ["", *fold(map(_unsure, unsure[:MAX_FAILURES]), width)]
+        if len(unsure) > MAX_FAILURES:
+            lines.append(f"and {len(unsure) - MAX_FAILURES} more inconclusive cases")
     counts = document.counts
     lines += [
         "",
@@ -73,6 +76,8 @@ def _failure(case: CaseDocument) -> list[str]:
     lines += [f"    {one_line(line, _MAX_CHARS)}" for line in told]
     if case.num_faults > _MAX_FAULTS:
         lines.append(f"    and {case.num_faults - _MAX_FAULTS} more")
-    lines += [f"    clause: {clause.text} ({clause.source})" for clause in case.clauses]
-    lines += [f"    {line}" for line in visible("\n".join(case.by_hand[:1]), keeps="\n\t").splitlines()]
-    return lines
+    return lines + [f"    clause: {clause.text} ({clause.source})" for clause in case.clauses]
+
+
+def _commands(case: CaseDocument) -> list[str]:
+    return [f"    {line}" for line in visible("\n".join(case.by_hand[:1]), keeps="\n\t").splitlines()]

@@ -3,14 +3,14 @@
 Nothing is left out in silence: whatever is cut is told in words.
 """
 
-import base64
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tidegate.conformance.judge import Evidence
-from tidegate.conformance.reports.document import EventDocument, ReadDocument, Shown, Transcript
+from tidegate.conformance.reports.document import EventDocument, ReadDocument, Transcript
 from tidegate.conformance.reports.endings import ENDINGS
 from tidegate.conformance.reports.secrets_out import SecretsOut
+from tidegate.conformance.reports.shown_bytes import num_shown, show_bytes
 from tidegate.conformance.verdict import Outcome, Verdict
 from tidegate.conformance.wire.exchange import Exchange
 
@@ -55,58 +55,42 @@ _NARROW = _Room(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    run: int
-    exchange: Exchange
-
-
 def show_transcripts(
     runs: Sequence[Evidence], verdict: Verdict, secrets: SecretsOut
 ) -> tuple[tuple[Transcript, ...], tuple[str, ...]]:
     """Returns the transcripts in the order of sending, and what was left out in words."""
     room = _NARROW if verdict.outcome is Outcome.PASS else _WIDE
     places = [
-        _Place(run, exchange)
-        for run, evidence in enumerate(runs)
-        for copies in evidence.values()
-        for exchange in copies
+        (run, exchange) for run, evidence in enumerate(runs) for copies in evidence.values() for exchange in copies
     ]
-    chosen = sorted(places, key=lambda place: _rank(place, verdict))[: room.transcripts]
+    chosen = sorted(range(len(places)), key=lambda place: _rank(*places[place], verdict))[: room.transcripts]
     left = room.case
     shown: dict[int, Transcript] = {}
     for place in chosen:
-        transcript = _show(place, room, left, secrets)
-        shown[id(place)] = transcript
-        left -= _size(transcript.request) + _size(transcript.response)
+        shown[place] = _show(*places[place], room, left, secrets)
+        left -= num_shown(shown[place].request) + num_shown(shown[place].response)
     cut = []
     if len(places) > len(chosen):
         cut.append(f"{len(places) - len(chosen)} of {len(places)} exchanges are left out")
     if num_cut := sum(transcript.request.num_cut + transcript.response.num_cut for transcript in shown.values()):
         cut.append(f"{num_cut} bytes are left out of the exchanges below; each says where")
-    return tuple(shown[id(place)] for place in places if id(place) in shown), tuple(cut)
+    return tuple(shown[place] for place in sorted(shown)), tuple(cut)
 
 
-def _rank(place: _Place, verdict: Verdict) -> tuple[bool, int, bool]:
+def _rank(run: int, exchange: Exchange, verdict: Verdict) -> tuple[bool, int, bool]:
     """The exchanges that faults name, of the last run, which is the one that failed; then the rest of that run."""
-    named = {(fault.ask, fault.copy) for fault in verdict.faults}
-    is_named = (place.exchange.ask, place.exchange.copy) in named
-    return (not is_named, -place.run, place.exchange.copy > 0)
+    is_named = any((fault.ask, fault.copy) == (exchange.ask, exchange.copy) for fault in verdict.faults)
+    return (not is_named, -run, exchange.copy > 0)
 
 
-def _size(shown: Shown) -> int:
-    return shown.num_bytes - shown.num_cut
-
-
-def _show(place: _Place, room: _Room, max_bytes: int, secrets: SecretsOut) -> Transcript:
-    exchange = place.exchange
+def _show(run: int, exchange: Exchange, room: _Room, max_bytes: int, secrets: SecretsOut) -> Transcript:
     request = show_bytes(secrets.of_bytes(exchange.request), min(room.request, max_bytes // 2))
     raw = b"".join(piece.data for piece in exchange.pieces)
-    response = show_bytes(secrets.of_bytes(raw), min(room.response, max_bytes - _size(request)))
+    response = show_bytes(secrets.of_bytes(raw), min(room.response, max_bytes - num_shown(request)))
     says = f"{exchange.ending.value}: {exchange.detail}" if exchange.detail else exchange.ending.value
     findings = exchange.framing_findings[:MAX_FRAMING]
     return Transcript(
-        run=place.run,
+        run=run,
         ask=exchange.ask,
         copy=exchange.copy,
         method=exchange.method,
@@ -144,38 +128,3 @@ def _events(exchange: Exchange, max_events: int, is_short: bool, secrets: Secret
             continue
         data = secrets.of_text(timed.event.data)
         yield EventDocument(index=index, at_s=round(timed.at_s, 6), data=data[:max_chars], is_cut=len(data) > max_chars)
-
-
-def show_bytes(data: bytes, max_bytes: int) -> Shown:
-    """Returns the bytes, at most `max_bytes` of them: three quarters from the beginning, one from the end."""
-    start, end = data, b""
-    if len(data) > max_bytes:
-        num_end = max_bytes // 4
-        start, end = _whole_start(data[: max_bytes - num_end]), _whole_end(data[len(data) - num_end :])
-    num_cut = len(data) - len(start) - len(end)
-    try:
-        first, last = start.decode("utf-8"), end.decode("utf-8")
-    except UnicodeDecodeError:
-        first, last = base64.b64encode(start).decode(), base64.b64encode(end).decode()
-        return Shown(encoding="base64", start=first, end=last, num_bytes=len(data), num_cut=num_cut)
-    return Shown(encoding="utf-8", start=first, end=last, num_bytes=len(data), num_cut=num_cut)
-
-
-def _whole_start(data: bytes) -> bytes:
-    """Without the beginning of a character that the cut has parted."""
-    for back in range(1, min(4, len(data)) + 1):
-        byte = data[-back]
-        if byte < 0x80 or byte >= 0xF8:
-            return data
-        if byte >= 0xC0:
-            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return data if length == back else data[:-back]
-    return data
-
-
-def _whole_end(data: bytes) -> bytes:
-    """Without the end of a character that the cut has parted."""
-    for start in range(min(4, len(data))):
-        if not 0x80 <= data[start] < 0xC0:
-            return data[start:]
-    return data if len(data) > 3 else b""

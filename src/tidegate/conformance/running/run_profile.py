@@ -124,6 +124,18 @@ def check_patterns(where: str, patterns: Iterable[str], cases: Sequence[Case]) -
             raise ProfileError(f"{where}: {pattern!r} matches no case{_suggest(pattern, [case.id for case in cases])}")
 
 
+def choose_by_patterns(cases: Sequence[Case], only: Sequence[str], skip: Sequence[str]) -> list[Case]:
+    """Returns the cases whose ids match one of `only`, or any where it is empty, and none of `skip`. Raises
+    ProfileError for a pattern that matches no case, and where none is left.
+    """
+    check_patterns("--only", only, cases)
+    check_patterns("--skip", skip, cases)
+    chosen = [case for case in cases if (not only or _matches(case, only)) and not _matches(case, skip)]
+    if not chosen:
+        raise ProfileError("no case is left by --only and --skip; `tidegate conform --list` names all")
+    return chosen
+
+
 def find_case(case_id: str, cases: Sequence[Case]) -> Case:
     """Returns the case with this id. Raises ProfileError."""
     for case in cases:

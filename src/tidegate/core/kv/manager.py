@@ -90,9 +90,11 @@ class KvManager:
         return self._pool.statistics()
 
     def find(self, salt: bytes, tokens: bytes) -> KvSource | None:
-        """Returns who holds the longest beginning of packed `tokens` in whole blocks, one at least; None for nobody."""
+        """Returns who holds the longest beginning of packed `tokens`, one block at least; None for nobody."""
         match = self._tree.match(salt, tokens)
-        return None if match is None else KvSource(match.owner, match.num_blocks * self._block_tokens)
+        if match is None:
+            return None
+        return KvSource(match.owner, match.num_blocks * self._block_tokens + match.num_bytes // TOKEN_BYTES)
 
     def fits(self, num_tokens: int, source: KvSource | None = None, *, num_reserved_blocks: int = 0) -> bool:
         """Whether a new sequence of `num_tokens`, those of `source` in memory already, finds a row and blocks.

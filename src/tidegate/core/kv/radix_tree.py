@@ -16,7 +16,8 @@ holds all that lies on the way to it from its root:
 - Eviction takes the tail of the cached owner that was used least recently, as far as nobody else holds it. What is
   left after that is redundant, or nothing. So a beginning outlives all that followed it.
 
-Does not know memory, block numbers, lengths that are no whole blocks, or time: the order of calls is the order of use.
+Does not know memory, block numbers, or time: the order of calls is the order of use. Holds whole blocks only; of a
+block that nobody holds, a match tells who has one with the same beginning.
 Known weakness: a run that two sequences read at the same time is held twice until one of them ends.
 """
 
@@ -28,10 +29,14 @@ from tidegate.errors import InternalError
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The longest known beginning, in whole blocks, and an owner that holds it."""
+    """The longest known beginning, and an owner that holds it: whole blocks, and `num_bytes` of the block behind them.
+
+    Where the next block of nobody begins alike, `num_bytes` is 0.
+    """
 
     num_blocks: int
     owner: int
+    num_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +94,10 @@ class RadixTree:
         node, offset = self._walk(root, tokens)
         if offset == 0:
             return None
+        node, num_bytes = self._look_into_next(node, offset, tokens)
         while not node.owners:
             node = next(iter(node.children.values()))
-        return Match(offset // self._block_bytes, next(iter(node.owners)))
+        return Match(offset // self._block_bytes, next(iter(node.owners)), num_bytes)
 
     def enter(self, owner: int, salt: bytes) -> None:
         """Takes a new owner, locked, that holds nothing yet."""
@@ -230,6 +236,22 @@ class RadixTree:
                 break
         return node, offset
 
+    def _look_into_next(self, node: _Node, offset: int, tokens: bytes) -> tuple[_Node, int]:
+        """Returns who goes on like `tokens` for the longest behind `offset`, where no whole block agrees any more, and
+        for how many bytes. `node` is the one that `_walk` came to.
+        """
+        size, wanted = self._block_bytes, tokens[offset : offset + self._block_bytes]
+        num_inside = offset - (node.depth * size - len(node.run))
+        if num_inside < len(node.run):
+            return node, _num_alike(node.run[num_inside : num_inside + size], wanted)
+        # Each child has an owner below it, and of those there are few.
+        best, num_bytes = node, 0
+        for first, child in node.children.items():
+            num_common = _num_alike(first, wanted)
+            if num_common > num_bytes:
+                best, num_bytes = child, num_common
+        return best, num_bytes
+
     def _node_at(self, owner: int, num_blocks: int) -> _Node:
         """Returns the node on an owner's way that ends after `num_blocks`; makes it by a split."""
         node = self._ends[owner]
@@ -285,6 +307,12 @@ def _num_common(run: bytes, tokens: bytes, offset: int, size: int) -> int:
         else:
             high = middle - 1
     return low * size
+
+
+def _num_alike(block: bytes, tokens: bytes) -> int:
+    """Returns how many bytes agree before the first that does not."""
+    pairs = enumerate(zip(block, tokens, strict=False))
+    return next((index for index, (one, other) in pairs if one != other), min(len(block), len(tokens)))
 
 
 def _nodes(root: _Node) -> Iterator[_Node]:

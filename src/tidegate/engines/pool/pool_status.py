@@ -82,6 +82,7 @@ def join_models(members: Sequence[MemberStatus]) -> ModelInfo | None:
     blocks = sum(model.num_blocks * model.block_tokens for _, model in active) // first.block_tokens
     texts = [f"{one.name}: {model.memory}" for one, model in known if model.memory is not None]
     chunks = [model.prefill_chunk_tokens for model in models if model.prefill_chunk_tokens is not None]
+    steps = [model.max_step_tokens for model in models if model.max_step_tokens is not None]
     return msgspec.structs.replace(
         first,
         max_model_len=min(model.max_model_len for model in models),
@@ -89,6 +90,8 @@ def join_models(members: Sequence[MemberStatus]) -> ModelInfo | None:
         num_blocks=blocks,
         has_prefix_cache=all(model.has_prefix_cache for model in models),
         prefill_chunk_tokens=max(chunks, default=None),
+        max_step_tokens=max(steps, default=None),
+        unserved_fields=tuple(sorted({name for model in models for name in model.unserved_fields})),
         memory="\n".join(texts) or None,
     )
 

@@ -11,40 +11,27 @@ from dataclasses import replace
 import llguidance
 import numpy as np
 
-from tidegate.errors import LimitFact
-from tidegate.grammar.composite.composite_grammar import composite_grammar
-from tidegate.grammar.json_text import MAX_SCHEMA_BYTES, read_schema
-from tidegate.grammar.lark.lark_bounds import check_lark
-from tidegate.grammar.lark.lark_text import WrittenGrammar, json_rule, literal, regex
+from tidegate.grammar.json_text import read_schema
+from tidegate.grammar.lark.lark_text import WrittenGrammar
 from tidegate.grammar.lark.llguidance_limits import LIMITS
 from tidegate.grammar.lark.llguidance_tokenizer import make_tokenizer
 from tidegate.grammar.lark.llguidance_words import is_about_size, is_about_support, say
+from tidegate.grammar.llguidance.grammar_source import grammar_source, with_header
 from tidegate.grammar.llguidance.llguidance_matcher import LlguidanceMatcher
 from tidegate.grammar.mask_buffer import MaskWords, check_mask_words
 from tidegate.grammar.mask_rows import fill_rows
 from tidegate.grammar.matcher import MaskRow, TokenTable
 from tidegate.grammar.refusal import GrammarRefusal, Refused, invalid, too_complex, unsupported
-from tidegate.grammar.schema.counted_lengths import pattern_lengths, require_countable
-from tidegate.grammar.schema.lowering import lower_schema
 from tidegate.grammar.schema.pattern_faults import pattern_path
-from tidegate.grammar.tag_grammar import tag_grammar
-from tidegate.inference.grammar_parts import CompositeSpec
 from tidegate.inference.grammar_spec import (
-    ChoiceSpec,
     GrammarSpec,
-    JsonObjectSpec,
     JsonSchemaSpec,
     LarkSpec,
-    RegexSpec,
-    StructuralTagSpec,
 )
 
 GRAMMAR_BYTES = 96 * 1024
 BYTES_PER_SOURCE_BYTE = 36
 """What a compiled grammar costs, fitted over jsonschemabench (`bench/grammar_costs.py`)."""
-
-_HEADER = '%llguidance {"no_forcing": true}\n'
-"""Otherwise, where only one text can follow, masks allow one way to cut it, which need not be the model's."""
 
 _NO_VALUE = ("unsatisfiable",)
 
@@ -84,8 +71,8 @@ class LlguidanceCompiler:
 
     def compile(self, spec: GrammarSpec) -> LlguidanceGrammar | GrammarRefusal:
         try:
-            written = _source(spec, self._control_ids)
-            grammar = _HEADER + written.text if "%llguidance" not in written.text else written.text
+            written = grammar_source(spec, self._control_ids)
+            grammar = with_header(written.text)
             base = llguidance.LLMatcher(self._tokenizer, grammar, log_level=0, limits=LIMITS)
             if base.is_error():
                 raise self._placed(_refusal_of(spec, base.get_error()), written)
@@ -114,7 +101,7 @@ class LlguidanceCompiler:
     def _placed(self, refused: Refused, written: WrittenGrammar) -> Refused:
         """Names the first schema of a grammar of parts that does not compile by itself, if there is one."""
         for place, expression in written.json:
-            alone = f"{_HEADER}start: {expression}"
+            alone = with_header(f"start: {expression}")
             error = llguidance.LLMatcher(self._tokenizer, alone, log_level=0, limits=LIMITS).get_error()
             if error:
                 schema = json.loads(expression.removeprefix("%json "))
@@ -132,45 +119,6 @@ class LlguidanceCompiler:
 
 def make_compiler(table: TokenTable) -> LlguidanceCompiler:
     return LlguidanceCompiler(table)
-
-
-def _source(spec: GrammarSpec, control_ids: frozenset[int]) -> WrittenGrammar:
-    """Returns the spec as a Lark grammar in llguidance's dialect. Raises Refused."""
-    match spec:
-        case StructuralTagSpec():
-            return composite_grammar(tag_grammar(spec), control_ids)
-        case CompositeSpec():
-            return composite_grammar(spec, control_ids)
-    return WrittenGrammar(_plain_source(spec))
-
-
-def _plain_source(spec: JsonSchemaSpec | JsonObjectSpec | RegexSpec | ChoiceSpec | LarkSpec) -> str:
-    match spec:
-        case JsonSchemaSpec(schema):
-            return f"start: {json_rule(lower_schema(read_schema(schema)))}"
-        case JsonObjectSpec():
-            return f"start: {json_rule({'type': 'object'})}"
-        case RegexSpec(pattern):
-            _check_size(pattern)
-            require_countable(pattern_lengths(pattern))
-            return f"start: {regex(pattern)}"
-        case ChoiceSpec(choices):
-            return _choice_rule(choices)
-        case LarkSpec(grammar):
-            check_lark(grammar)
-            return grammar
-
-
-def _choice_rule(choices: tuple[str, ...]) -> str:
-    if not choices:
-        raise invalid("a choice needs at least one text")
-    _check_size("".join(choices))
-    return "start: CHOICE\nCHOICE: " + " | ".join(map(literal, choices))
-
-
-def _check_size(text: str) -> None:
-    if len(text) > MAX_SCHEMA_BYTES:
-        raise too_complex("the grammar is too large", LimitFact("schema_bytes", MAX_SCHEMA_BYTES, len(text)))
 
 
 def _refusal_of(spec: GrammarSpec, error: str) -> Refused:

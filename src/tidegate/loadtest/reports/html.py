@@ -1,12 +1,8 @@
 """The report as one HTML file: nothing is loaded from elsewhere, and it reads without JavaScript. Pure."""
 
-import base64
-import hashlib
 from importlib import resources
 
 from tidegate.loadtest.report import Report, ServerReport
-from tidegate.loadtest.reports.markup import Markup, Part, tag
-from tidegate.loadtest.reports.numbers import spell
 from tidegate.loadtest.reports.plots import STYLE as PLOT_STYLE
 from tidegate.loadtest.reports.plots import draw_plots
 from tidegate.loadtest.reports.rows import (
@@ -17,62 +13,42 @@ from tidegate.loadtest.reports.rows import (
     errors_of,
     groups_of,
     rows_of,
+    spell_ends,
     spell_ratio,
 )
 from tidegate.loadtest.reports.words import conclude, tell_requirement
+from tidegate.reporting.markup import Markup, Part, tag
+from tidegate.reporting.numbers import spell
+from tidegate.reporting.page import facts, header, render_page, table
 
 _ASSETS = resources.files("tidegate.loadtest.reports") / "assets"
-STYLE = _ASSETS.joinpath("bench.css").read_text("utf-8") + PLOT_STYLE
-SCRIPT = _ASSETS.joinpath("bench.js").read_text("utf-8")
+_STYLE = _ASSETS.joinpath("bench.css").read_text("utf-8") + PLOT_STYLE
 TALL = 400
-TILES = ("output_tokens_per_s", "requests_per_s", "ttft_p50", "itl_p99", "goodput_per_s")
+TILES = ("output_tokens_per_s", "requests_per_s", "ttft_p50", "itl_p99", "itl_max", "goodput_per_s")
 
 
 def render_html(report: Report) -> str:
     """Returns the page."""
     names = " against ".join(server.model or "a server" for server in report.servers)
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_policy()),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("title", f"Load on {names}"),
-        Markup(f"<style>{STYLE}</style>"),
-    )
-    body = tag("body", _header(report), tag("main", *_main(report)), Markup(f"<script>{SCRIPT}</script>"))
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
-
-
-def _policy() -> str:
-    def source(content: str) -> str:
-        return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
-
-    rules = ("default-src 'none'", f"style-src {source(STYLE)}", f"script-src {source(SCRIPT)}")
-    return "; ".join((*rules, "base-uri 'none'", "form-action 'none'"))
+    return render_page(f"Load on {names}", _header(report), tag("main", *_main(report)), style=_STYLE)
 
 
 def _header(report: Report) -> Markup:
-    facts = [(server.label.capitalize(), f"{server.model} at {server.base_url}") for server in report.servers]
-    facts += [("Load", report.load.describe()), ("Workload", describe_workload(report))]
-    facts += [("Begun", report.started_at.replace("T", " ").replace("Z", " UTC")), ("Seed", str(report.workload.seed))]
+    pairs: list[tuple[str, Part]] = [
+        (server.label.capitalize(), f"{server.model} at {server.base_url}") for server in report.servers
+    ]
+    pairs += [("Load", report.load.describe()), ("Workload", describe_workload(report))]
+    pairs += [("Begun", report.started_at.replace("T", " ").replace("Z", " UTC")), ("Seed", str(report.workload.seed))]
     machine = report.machine
-    facts.append(("Client", f"{machine.system}, {machine.num_cpus} processors, Python {machine.python}"))
+    pairs.append(("Client", f"{machine.system}, {machine.num_cpus} processors, Python {machine.python}"))
     if machine.load_average is not None:
-        facts.append(("Load average before", f"{machine.load_average:.1f}"))
+        pairs.append(("Load average before", f"{machine.load_average:.1f}"))
     says = [_say(conclude(report), "good" if report.exit_status == 0 else "bad")]
     says += [_say(tell_requirement(one), "good" if one.is_met else "bad") for one in report.requirements]
     says += [_say(text, "warn") for text in report.warnings]
     says += [_say(f"It ended early: {report.stopped}.", "warn")] if report.stopped else []
-    return tag(
-        "header",
-        tag("button", "Dark or light", type="button", id="theme"),
-        tag("p", f"tidegate bench {report.tidegate}", class_="kicker"),
-        tag("h1", _title(report)),
-        tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in facts), class_="facts"),
-        tag("ul", *says, class_="told"),
-    )
+    told = tag("ul", *says, class_="told")
+    return header(f"tidegate bench {report.tidegate}", _title(report), facts(pairs), told)
 
 
 def _title(report: Report) -> str:
@@ -120,12 +96,10 @@ def _tiles(server: ServerReport, report: Report) -> Markup:
 
 def _table(report: Report, group: str) -> Markup:
     heads = [*(server.label for server in report.servers), *(["first over second"] if report.ratios else [])]
-    head = tag("thead", tag("tr", tag("td"), *(tag("th", name, scope="col") for name in heads)))
     rows = [_row(row, has_ratio=bool(report.ratios)) for row in rows_of(report, group)]
     title = f"Numbers of {group} requests" if group else "Numbers of all requests"
     note = "Medians over the runs; behind them the lowest and the highest."
-    table = tag("div", tag("table", head, tag("tbody", *rows)), class_="scroll")
-    return tag("section", tag("h2", title), tag("p", note, class_="note"), table)
+    return tag("section", tag("h2", title), tag("p", note, class_="note"), table((None, *heads), rows))
 
 
 def _row(row: Row, *, has_ratio: bool) -> Markup:
@@ -134,8 +108,7 @@ def _row(row: Row, *, has_ratio: bool) -> Markup:
         if spread is None:
             cells.append(tag("td", "-", class_="number"))
             continue
-        ends = f"{spell(spread.low, row.unit)} to {spell(spread.high, row.unit)}"
-        more = tag("small", ends) if spread.low != spread.high else None
+        more = tag("small", spell_ends(spread, row.unit)) if spread.low != spread.high else None
         cells.append(tag("td", spell(spread.median, row.unit), more, class_="number"))
     if has_ratio:
         verdict = row.ratio.verdict if row.ratio else "unclear"
@@ -150,7 +123,6 @@ def _server(server: ServerReport) -> Markup:
         tag("tr", tag("th", kind, scope="row"), tag("td", f"{number:,}", class_="number"), tag("td", says))
         for kind, number, says in errors_of(server)
     ]
-    errors = tag("div", tag("table", tag("tbody", *rows)), class_="scroll") if rows else None
     runs = ", ".join(
         f"{run.number + 1}: {spell(run.duration_s, 's')}, client {run.client_cpu:.0%} of a processor"
         for run in server.runs
@@ -160,5 +132,5 @@ def _server(server: ServerReport) -> Markup:
         tag("h2", server.label.capitalize()),
         tag("p", f"{count_requests(server)}. {count_tokens(server)}."),
         tag("p", f"Runs: {runs}.", class_="note") if runs else None,
-        errors,
+        table((), rows) if rows else None,
     )

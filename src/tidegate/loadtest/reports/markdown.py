@@ -1,9 +1,6 @@
 """The report as Markdown, for a comment or a page. Pure."""
 
-import re
-
 from tidegate.loadtest.report import Report
-from tidegate.loadtest.reports.markup import clean
 from tidegate.loadtest.reports.rows import (
     count_requests,
     count_tokens,
@@ -15,13 +12,7 @@ from tidegate.loadtest.reports.rows import (
     spell_spread,
 )
 from tidegate.loadtest.reports.words import conclude, tell_requirement
-
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~&])")
-
-
-def quote(text: str) -> str:
-    """Returns the text so that Markdown shows it as it stands, in a table too."""
-    return _SPECIAL.sub(r"\\\1", " ".join(clean(text).split()))
+from tidegate.reporting.markdown_text import quote
 
 
 def render_markdown(report: Report) -> str:

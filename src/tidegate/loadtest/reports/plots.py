@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
-from tidegate.loadtest.metric import TIMES, metric_of
+from tidegate.loadtest.metric import SHOWN_OF, TIMES, metric_of
 from tidegate.loadtest.report import Report, ServerReport
-from tidegate.loadtest.reports.markup import Markup, joined, tag
-from tidegate.loadtest.reports.numbers import digits, spell_tick, spell_tick_time, spell_time
 from tidegate.loadtest.reports.rows import groups_of, spell_ratio
-from tidegate.loadtest.reports.scale import Scale, scale_from_zero, scale_of_times
+from tidegate.reporting.markup import Markup, joined, tag
+from tidegate.reporting.numbers import digits, spell_tick, spell_tick_time, spell_time
+from tidegate.reporting.page import TOKENS
+from tidegate.reporting.scale import Scale, scale_from_zero, scale_of_times
 
 STYLE = (resources.files("tidegate.loadtest.reports") / "assets" / "plot.css").read_text("utf-8")
 WIDTH = 480
@@ -20,9 +21,11 @@ COMPARED = (
     "requests_per_s",
     "output_tokens_per_s",
     "goodput_per_s",
-    *(f"{time}_{percentile}" for time in TIMES for percentile in ("p50", "p99")),
+    *(f"{time}_{point}" for time, points in SHOWN_OF.items() for point in points if point in ("p50", "p99", "max")),
 )
 ROW_HEIGHT = 26
+_EDGES = (1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+"""Round ratios, the widest of which that fits is marked on both sides of 1."""
 Spell = Callable[[float], str]
 
 
@@ -48,9 +51,10 @@ class Plot:
         title = tag("text", self.title, x=12, y=20, class_="title")
         back = tag("rect", width=WIDTH, height=self.height + 24, class_="paper")
         body = tag("g", self.drawing, transform="translate(0 24)")
+        height = self.height + 24
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="plot alone" viewBox="0 0 {WIDTH} {self.height + 24}" '
-            f'width="{WIDTH * 2}" height="{(self.height + 24) * 2}"><style>{STYLE}</style>{back}{title}{body}</svg>\n'
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" viewBox="0 0 {WIDTH} {height}" '
+            f'width="{WIDTH * 2}" height="{height * 2}"><style>{TOKENS}{STYLE}</style>{back}{title}{body}</svg>\n'
         )
 
 
@@ -139,7 +143,7 @@ def draw_ratios(report: Report) -> Plot:
 
 
 def _ratio_ticks(most: float) -> tuple[float, ...]:
-    widest = next((edge for edge in (1.25, 2.0, 5.0, 20.0) if edge <= most < edge * 3), 20.0)
+    widest = max(edge for edge in _EDGES if edge <= most)
     return (1 / widest, 1.0, widest)
 
 

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 from tidegate.loadtest.comparison import Ratio
 from tidegate.loadtest.distribution import Spread
-from tidegate.loadtest.metric import TIMES, metric_of
+from tidegate.loadtest.metric import SHOWN_OF, metric_of
 from tidegate.loadtest.report import Report, ServerReport
-from tidegate.loadtest.reports.numbers import digits, spell
 from tidegate.loadtest.sample import MEANINGS
+from tidegate.reporting.numbers import digits, spell
 
 HEADLINES = ("requests_per_s", "output_tokens_per_s", "goodput_per_s", "good_share")
+NUMERALS = "0123456789.,e-"
 SIGNS = {"better": "▲", "worse": "▼", "unclear": "·"}
 
 
@@ -29,8 +30,8 @@ def groups_of(report: Report) -> list[str]:
 
 
 def rows_of(report: Report, group: str = "") -> list[Row]:
-    """Returns rates and all percentiles, of everything or of one group."""
-    names = (*HEADLINES, *(f"{time}_{p}" for time in TIMES for p in ("p50", "p90", "p95", "p99")))
+    """Returns rates, all percentiles and the longest gap, of everything or of one group."""
+    names = (*HEADLINES, *(f"{time}_{point}" for time, points in SHOWN_OF.items() for point in points))
     ratios = {ratio.metric: ratio for ratio in report.ratios}
     rows = []
     for name in names:
@@ -42,13 +43,21 @@ def rows_of(report: Report, group: str = "") -> list[Row]:
     return rows
 
 
-def spell_spread(spread: Spread | None, unit: str) -> str:
-    """Returns the median over the runs, and the lowest and highest where they differ."""
+def spell_spread(spread: Spread | None, unit: str, *, has_ends: bool = True) -> str:
+    """Returns the median over the runs, and the lowest and highest where they differ, and where `has_ends`."""
     if spread is None:
         return "-"
-    if spread.low == spread.high:
-        return spell(spread.median, unit)
-    return f"{spell(spread.median, unit)} ({spell(spread.low, unit)} to {spell(spread.high, unit)})"
+    median = spell(spread.median, unit)
+    return f"{median} ({spell_ends(spread, unit)})" if has_ends and spread.low != spread.high else median
+
+
+def spell_ends(spread: Spread, unit: str) -> str:
+    """Returns the lowest and the highest, with their unit where the median has another: `33.5 to 42.6`."""
+    low, high = spell(spread.low, unit), spell(spread.high, unit)
+    shared = spell(spread.median, unit).lstrip(NUMERALS)
+    if low.lstrip(NUMERALS) == high.lstrip(NUMERALS) == shared:
+        low, high = low.removesuffix(shared), high.removesuffix(shared)
+    return f"{low} to {high}"
 
 
 def spell_ratio(ratio: Ratio | None) -> str:

@@ -2,8 +2,8 @@
 
 from tidegate.loadtest.metric import metric_of
 from tidegate.loadtest.report import Report
-from tidegate.loadtest.reports.numbers import digits, spell
 from tidegate.loadtest.requirement import Judged, read_requirement
+from tidegate.reporting.numbers import digits, spell
 
 
 def tell_requirement(judged: Judged) -> str:

@@ -1,32 +1,22 @@
-"use strict";
-(() => {
-  const root = document.documentElement;
+{
   const byId = (id) => document.getElementById(id);
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
-  root.classList.add("js");
-
-  const remember = (theme) => { try { localStorage.setItem("theme", theme); } catch { /* not allowed here */ } };
-  const recall = () => { try { return localStorage.getItem("theme"); } catch { return null; } };
-  const stored = recall();
-  if (stored === "light" || stored === "dark") root.dataset.theme = stored;
-  byId("theme").addEventListener("click", () => {
-    const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = isDark ? "light" : "dark";
-    remember(root.dataset.theme);
-  });
 
   const cases = all(".case");
   const tiles = new Map(all(".tile").map((tile) => [tile.getAttribute("href").slice(1), tile]));
+  for (const one of cases) tiles.get(one.id).title = one.querySelector(".title").textContent;
   const form = byId("filter");
+  const told = ".id, .title, .faults, .reason, dd:first-of-type";
+  const words = new Map(cases.map((one) => [one, all(told, one).map((part) => part.textContent).join(" ").toLowerCase()]));
   const ticked = (name) => new Set(all(`input[name=${name}]:checked`, form).map((box) => box.value));
   const filter = () => {
     const outcomes = ticked("outcome"), severities = ticked("severity"), area = byId("area").value;
-    const words = byId("text").value.toLowerCase().split(/\s+/).filter(Boolean);
+    const sought = byId("text").value.toLowerCase().split(/\s+/).filter(Boolean);
     let number = 0;
     for (const one of cases) {
-      const { outcome, severity, area: its, text } = one.dataset;
-      const isShown = outcomes.has(outcome) && severities.has(severity) && (!area || area === its)
-        && words.every((word) => text.includes(word));
+      const its = one.parentElement.dataset.area;
+      const isShown = outcomes.has(one.classList[1]) && severities.has(one.dataset.severity) && (!area || area === its)
+        && sought.every((word) => words.get(one).includes(word));
       one.hidden = !isShown;
       tiles.get(one.id)?.classList.toggle("faded", !isShown);
       number += isShown;
@@ -58,19 +48,41 @@
   });
   reveal();
 
-  for (const button of all(".copy")) {
-    button.addEventListener("click", async () => {
-      const pre = button.parentElement.querySelector("pre");
-      let isCopied = false;
-      try {
-        await navigator.clipboard.writeText(pre.textContent);
-        isCopied = true;
-      } catch {
-        getSelection().selectAllChildren(pre);
-        isCopied = document.execCommand("copy");
-      }
-      button.textContent = isCopied ? "Copied" : "Selected";
-      setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  const copy = async (button, pre) => {
+    let isCopied = false;
+    try {
+      await navigator.clipboard.writeText(pre.textContent);
+      isCopied = true;
+    } catch {
+      getSelection().selectAllChildren(pre);
+      isCopied = document.execCommand("copy");
+    }
+    button.textContent = isCopied ? "Copied" : "Selected";
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  };
+  for (const pre of all("pre")) pre.tabIndex = 0;
+  for (const pre of all("pre.command")) {
+    const frame = document.createElement("div"), button = document.createElement("button");
+    frame.className = "copied";
+    Object.assign(button, { type: "button", textContent: "Copy", ariaLabel: "Copy the command" });
+    button.addEventListener("click", () => copy(button, pre));
+    pre.replaceWith(frame);
+    frame.append(button, pre);
+  }
+
+  const seconds = (row) => {
+    const text = row.cells[1].textContent;
+    return parseFloat(text.replaceAll(",", "")) / (text.endsWith("ms") ? 1000 : 1);
+  };
+  for (const svg of all(".timeline[data-end]")) {
+    const rows = all(".events tr[id]", svg.parentElement).map((row) => [row.id, seconds(row)]);
+    if (!rows.length) continue;
+    svg.classList.add("leads");
+    svg.addEventListener("click", (event) => {
+      const box = svg.getBoundingClientRect();
+      const at = svg.dataset.end * ((event.clientX - box.left) / box.width - 0.01) / 0.98;
+      const [id] = rows.reduce((near, row) => Math.abs(row[1] - at) < Math.abs(near[1] - at) ? row : near);
+      location.hash = id;
     });
   }
 
@@ -86,4 +98,4 @@
     closed.forEach((one) => { one.open = true; });
   });
   addEventListener("afterprint", () => closed.forEach((one) => { one.open = false; }));
-})();
+}

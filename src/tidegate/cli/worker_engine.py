@@ -1,0 +1,50 @@
+"""How a worker process reaches an engine: over the socket of the one that its parent keeps, or on another machine."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Union
+
+from structlog.typing import FilteringBoundLogger
+
+from tidegate.cli.engine_specs import EngineSpec
+from tidegate.cli.model_loading import LoadedModel
+from tidegate.engines.local.client import LocalEngine
+from tidegate.engines.local.link import EngineLink
+from tidegate.lifecycle.poison import PoisonWatch
+
+if TYPE_CHECKING:
+    from tidegate.cli.remote_keeper import RemoteKeeper
+
+
+class LinkedEngine:
+    """`start`, in the end `aclose`. Belongs to one event loop. Engines of one pool share one `poison`."""
+
+    def __init__(self, socket_path: Path, poison: PoisonWatch | None = None) -> None:
+        self.engine = LocalEngine(asyncio.get_running_loop().call_exception_handler, poison=poison)
+        self._link = EngineLink(self.engine, socket_path)
+
+    async def start(self) -> None:
+        """Begins to dial."""
+        self._link.start()
+
+    async def aclose(self) -> None:
+        """Hangs up. Idempotent."""
+        await self._link.aclose()
+
+
+def make_worker_engine(
+    spec: EngineSpec,
+    socket_path: str | None,
+    loaded: LoadedModel,
+    logger: FilteringBoundLogger,
+    poison: PoisonWatch | None = None,
+) -> Union[LinkedEngine, "RemoteKeeper"]:
+    """Returns the way to an engine, not started. Call on the event loop. Raises LoadError.
+
+    `socket_path` is None for an engine that is on another machine.
+    """
+    if socket_path is None:
+        from tidegate.cli.remote_keeper import RemoteKeeper
+
+        return RemoteKeeper(spec.settings, loaded, logger)
+    return LinkedEngine(Path(socket_path), poison)

@@ -1,0 +1,301 @@
+"""RemoteEngine: the `Engine` port over HTTP, one exchange for each choice.
+
+Routes each piece to its request's sink through the fence. A connection that breaks fails its request once, and only
+that one; the engine's loss, which `watch.py` finds, fails all. Nothing is ever sent twice: what broke off may have run.
+An abort closes the exchange, so nothing of it can come late; a hold stops reading, and the engine's side fills up.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+from tidegate.engine.gauges import EngineStatus
+from tidegate.engine.messages import EngineReady
+from tidegate.engine.port import DeltaSink
+from tidegate.engines.remote.accounts import RemoteAccounts
+from tidegate.engines.remote.choice_run import ChoiceRun, Ending
+from tidegate.engines.remote.connection_pool import MAX_CONNECTIONS, ConnectionPool
+from tidegate.engines.remote.dialect import Dialect, Introduction, Order, Piece
+from tidegate.engines.remote.remote_error import lost, not_sent, refusal_of
+from tidegate.engines.remote.route import Route
+from tidegate.engines.remote.side_orders import SideOrders
+from tidegate.errors import EngineRefused, EngineUnavailable, InternalError, ServeError
+from tidegate.inference.fingerprint import fingerprint
+from tidegate.inference.finish import EngineFinish
+from tidegate.inference.model_info import ModelInfo
+from tidegate.inference.output import TokenDelta
+from tidegate.inference.request import InferenceRequest
+from tidegate.lifecycle.fence import GenerationFence
+from tidegate.lifecycle.poison import PoisonWatch, Suspect
+
+MAX_RETRY_AFTER_S = 120
+
+Fact = TypeVar("Fact")
+
+
+class RemoteEngine:
+    """See the module. `on_ready` and `on_lost` hold functions that are told of each change, on the event loop.
+
+    `report` gets the context of an error that a sink or an observer raised, and of answers that could not be read, as
+    a loop's exception handler does. `call_soon` runs a function on a later turn of the loop. `now`: monotonic clock.
+    """
+
+    def __init__(
+        self,
+        pool: ConnectionPool,
+        report: Callable[[dict[str, Any]], None],
+        *,
+        call_soon: Callable[[Callable[[], None]], object],
+        now: Callable[[], float],
+        id_prefix: str = "",
+    ) -> None:
+        self.on_ready: list[Callable[[EngineReady], None]] = []
+        self.on_lost: list[Callable[[str], None]] = []
+        self.on_trouble: list[Callable[[], None]] = []
+        """Told when an exchange went wrong in a way that the engine's loss would explain."""
+        self.retry_after_s = 1.0
+        self.describe: Callable[[], str] | None = None
+        """Set by the watch: what is being done about an engine that is not ready."""
+        self.num_stalls = 0
+        self._pool = pool
+        self._report = report
+        self._call_soon = call_soon
+        self._now = now
+        self._id_prefix = id_prefix
+        self._poison = PoisonWatch()
+        self._fence = GenerationFence()
+        self._routes: dict[str, Route] = {}
+        self._runs: dict[ChoiceRun, Route] = {}
+        self._side = SideOrders(pool)
+        self._dialect: Dialect | None = None
+        self._model: ModelInfo | None = None
+        self._epoch = 0
+        self._accounts = RemoteAccounts()
+
+    @property
+    def is_ready(self) -> bool:
+        return self._dialect is not None
+
+    @property
+    def num_open(self) -> int:
+        """Requests whose sinks have not been told an end."""
+        return len(self._routes)
+
+    @property
+    def last_heard_at(self) -> float | None:
+        """When something was last sent to or heard from exchanges that are read; None while there are none."""
+        heard = [route.heard_at for route in self._routes.values() if not route.is_held]
+        return max(heard, default=None)
+
+    def submit(self, request: InferenceRequest, sink: DeltaSink) -> None:
+        """See `Engine.submit`. Raises UnsupportedParameter for what the engine cannot do, EngineRefused for poison."""
+        dialect = self._dialect
+        if dialect is None:
+            raise EngineUnavailable("The engine is not ready.", retry_after_s=self._bounded_retry_s())
+        if self._pool.num_open + request.num_choices > MAX_CONNECTIONS:
+            raise EngineUnavailable("The engine does not keep up.", retry_after_s=1)
+        if request.request_id in self._routes:
+            raise InternalError(f"request {request.request_id} was submitted twice")
+        dialect.check(request)
+        if not self._poison.is_idle and self._poison.refuses(fingerprint(request), self._now()):
+            raise EngineRefused("The engine stopped each time it worked on this request; it is refused for a while.")
+        route = Route(sink, request, self._epoch, self._now())
+        for choice in range(request.num_choices):
+            order = dialect.order(request, choice, self._remote_id(request.request_id, choice))
+            route.runs[choice] = ChoiceRun(self, order, dialect.reader(request, choice), choice)
+        self._fence.open(request.request_id, self._epoch)
+        self._routes[request.request_id] = route
+        self._accounts.note_submitted(route)
+        for run in route.runs.values():
+            self._runs[run] = route
+            run.start(self._pool)
+
+    def abort(self, request_id: str, choice: int | None = None) -> None:
+        """See `Engine.abort`."""
+        route = self._routes.get(request_id)
+        if route is None:
+            return
+        for index in sorted(route.runs) if choice is None else [choice]:
+            run = route.runs.pop(index, None)
+            if run is not None:
+                self._drop(run)
+                self._end_in_engine(route, index)
+                self._call_soon(partial(self._acknowledge, route, index))
+
+    def hold(self, request_id: str, *, held: bool) -> None:
+        """See `Engine.hold`."""
+        route = self._routes.get(request_id)
+        if route is None or route.is_held == held:
+            return
+        route.is_held = held
+        route.heard_at = self._now()
+        self._accounts.refresh(route)
+        for run in list(route.runs.values()):
+            run.hold(held=held)
+
+    def statistics(self) -> EngineStatus:
+        """See `Engine.statistics`."""
+        poison = self._poison.statistics()
+        return EngineStatus(
+            is_ready=self.is_ready,
+            epoch=self._epoch,
+            num_restarts=max(0, self._epoch - 1),
+            num_stale_outputs=self._fence.num_stale,
+            gauges=self._accounts.gauges(self._model),
+            model=self._model,
+            condition=None if self.is_ready or self.describe is None else self.describe(),
+            retry_after_s=self._bounded_retry_s(),
+            num_stalls=self.num_stalls,
+            num_poison_suspects=poison.num_suspects,
+            num_poison_refusals=poison.num_refusals,
+        )
+
+    # ---- from the watch ----
+
+    def begin(self, introduction: Introduction) -> None:
+        """The engine is there, under the next epoch."""
+        self._epoch += 1
+        self._fence.advance(self._epoch)
+        self._model = introduction.model
+        self._accounts.block_tokens = introduction.model.block_tokens
+        self._dialect = introduction.dialect
+        self._tell(self.on_ready, EngineReady(self._epoch, introduction.model))
+
+    def lose(self, reason: str) -> None:
+        """The engine is gone: fails every open sink once. Harmless when it is gone already."""
+        if self._dialect is None:
+            return
+        self._dialect = None
+        self._fence.advance(None)
+        routes, self._routes = self._routes, {}
+        for run in list(self._runs):
+            self._drop(run)
+        self._side.drop()
+        self._pool.cut_all()
+        suspects = [Suspect(fingerprint(route.request), route.has_output) for route in routes.values()]
+        self._poison.note_death(suspects, self._now())
+        for route in routes.values():
+            self._accounts.note_closed(route)
+            self._fail(route, lost())
+        self._tell(self.on_lost, reason)
+
+    async def aclose(self) -> None:
+        """Ends what is open and closes every connection. Idempotent."""
+        self.lose("this server ends")
+        await self._side.aclose()
+        self._pool.close()
+
+    # ---- from the runs ----
+
+    def take_piece(self, run: ChoiceRun, piece: Piece) -> None:
+        """See `RunOwner.take_piece`."""
+        route = self._runs.get(run)
+        if route is None or not self._fence.admits(route.request.request_id, route.epoch):
+            return
+        route.heard_at = self._now()
+        delta = route.delta_of(run.choice, piece)
+        if delta is None:
+            self._drop(run)
+            self._note_unreadable(run, "more tokens than were asked for")
+            self._give_up(route, lost())
+            return
+        self._accounts.note_delta(route, delta)
+        self._deliver(route, delta)
+
+    def end_run(self, run: ChoiceRun, ending: Ending, reason: str) -> None:
+        """See `RunOwner.end_run`."""
+        route = self._runs.pop(run, None)
+        if route is None:
+            return
+        route.runs.pop(run.choice, None)
+        if ending is Ending.COMPLETE:
+            return
+        if ending is Ending.LOST:
+            self._note_unreadable(run, reason)
+        elif ending is Ending.REFUSED:
+            self._report({"message": f"the engine refused a request: {reason}"})
+        for observer in self.on_trouble:
+            observer()
+        if run.choice in route.open_choices:
+            self._give_up(route, self._error_of(run, ending))
+
+    def _error_of(self, run: ChoiceRun, ending: Ending) -> ServeError:
+        if ending is Ending.NOT_SENT:
+            return not_sent()
+        return refusal_of(run.status) if ending is Ending.REFUSED else lost()
+
+    def _note_unreadable(self, run: ChoiceRun, reason: str) -> None:
+        self._report({"message": f"an exchange with the engine broke off, after status {run.status}: {reason}"})
+
+    # ---- ends ----
+
+    def _deliver(self, route: Route, delta: TokenDelta) -> None:
+        if delta.finish is not None:
+            self._finish(route, delta.choice, delta.finish)
+        try:
+            route.sink.deliver(delta)
+        except Exception as error:
+            self._report({"message": "a sink raised", "exception": error})
+            self._give_up(route, InternalError("An internal error."))
+
+    def _finish(self, route: Route, choice: int, finish: EngineFinish) -> None:
+        route.open_choices.discard(choice)
+        if route.open_choices:
+            self._accounts.refresh(route)
+            return
+        if not self._poison.is_idle and finish not in (EngineFinish.ABORTED, EngineFinish.FAILED):
+            self._poison.note_completed(fingerprint(route.request))
+        self._close(route)
+
+    def _acknowledge(self, route: Route, choice: int) -> None:
+        """Tells the sink the end of a choice that was aborted, unless the request has ended meanwhile."""
+        if self._routes.get(route.request.request_id) is route and choice in route.open_choices:
+            self._deliver(route, TokenDelta(route.request.request_id, choice, [], EngineFinish.ABORTED))
+
+    def _give_up(self, route: Route, error: ServeError) -> None:
+        """The whole request ends here, and what is left of it in the engine."""
+        if self._routes.get(route.request.request_id) is not route:
+            return
+        self._close(route)
+        for index, run in list(route.runs.items()):
+            self._drop(run)
+            self._end_in_engine(route, index)
+        route.runs.clear()
+        self._fail(route, error)
+
+    def _close(self, route: Route) -> None:
+        self._fence.close(route.request.request_id)
+        self._routes.pop(route.request.request_id, None)
+        self._accounts.note_closed(route)
+
+    def _drop(self, run: ChoiceRun) -> None:
+        self._runs.pop(run, None)
+        run.cut()
+
+    def _end_in_engine(self, route: Route, choice: int) -> None:
+        if self._dialect is None:
+            return
+        order: Order | None = self._dialect.abort_order(self._remote_id(route.request.request_id, choice))
+        if order is not None:
+            self._side.send(order)
+
+    def _remote_id(self, request_id: str, choice: int) -> str:
+        return f"{self._id_prefix}{request_id}-{choice}"
+
+    def _fail(self, route: Route, error: ServeError) -> None:
+        route.open_choices.clear()
+        try:
+            route.sink.fail(error)
+        except Exception as raised:
+            self._report({"message": "a sink raised", "exception": raised})
+
+    def _tell(self, observers: list[Callable[[Fact], None]], fact: Fact) -> None:
+        for observer in observers:
+            try:
+                observer(fact)
+            except Exception as raised:
+                self._report({"message": "an observer of the engine raised", "exception": raised})
+
+    def _bounded_retry_s(self) -> int:
+        return max(1, min(MAX_RETRY_AFTER_S, math.ceil(self.retry_after_s)))

@@ -1,0 +1,159 @@
+"""RemoteWatch: finds out that a remote engine is there, is the right one, goes away, and comes back.
+
+It asks the engine to introduce itself, declares it ready under the next epoch, and then looks at its health again and
+again, at once where an exchange broke. An engine that does not answer, says that it is ill, was started anew, or gives
+no output for too long is lost; another model under the same address is never served.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tidegate.engines.remote.ask import Ask, EngineAway, EngineUnfit
+from tidegate.engines.remote.client import RemoteEngine
+from tidegate.engines.remote.connection_pool import ConnectionPool
+from tidegate.engines.remote.dialect import Introduction, Recognition, RemoteKind
+from tidegate.engines.remote.start_failed import RemoteStartFailed
+from tidegate.engines.remote.whereabouts import RemoteCondition, RemotePhase, compare_identity
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSettings:
+    """`answer_timeout_s`: how long a question may take. `stall_timeout_s`: how long all that is open may be silent.
+
+    After a failed attempt the next one waits `first_wait_s`, doubled each time up to `max_wait_s`.
+    """
+
+    health_interval_s: float = 1.0
+    answer_timeout_s: float = 30.0
+    stall_timeout_s: float = 60.0
+    first_wait_s: float = 0.25
+    max_wait_s: float = 5.0
+
+
+class RemoteWatch:
+    """Used on one event loop: `start`, then `engine` as the Engine port, then `aclose`.
+
+    `take_note` gets what an operator should know of an engine that has just become ready.
+    """
+
+    def __init__(
+        self,
+        engine: RemoteEngine,
+        kind: RemoteKind,
+        pool: ConnectionPool,
+        settings: WatchSettings,
+        take_note: Callable[[str], None],
+    ) -> None:
+        self.engine = engine
+        self._kind = kind
+        self._settings = settings
+        self._take_note = take_note
+        self._url = pool.endpoint.url
+        self._ask = Ask(pool, settings.answer_timeout_s)
+        self._first: Recognition | None = None
+        self._failure: RemoteStartFailed | None = None
+        self._condition = RemoteCondition(self._url)
+        self._task: asyncio.Task[None] | None = None
+        self._news = asyncio.Event()
+        self._trouble = asyncio.Event()
+
+    def start(self) -> None:
+        """Begins to look for the engine, and returns at once."""
+        loop = asyncio.get_running_loop()
+        self.engine.describe = lambda: self._condition.describe(loop.time())
+        self.engine.on_trouble.append(self._trouble.set)
+        self._task = asyncio.create_task(self._run(), name="watch over the engine")
+
+    async def wait_ready(self) -> None:
+        """Waits until the engine takes requests. Raises RemoteStartFailed when it cannot be served."""
+        while not self.engine.is_ready:
+            if self._failure is not None:
+                raise self._failure
+            self._news.clear()
+            await self._news.wait()
+
+    async def aclose(self) -> None:
+        """Ends the watch and the engine. Open requests fail. Idempotent."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        await self.engine.aclose()
+
+    async def _run(self) -> None:
+        wait_s = self._settings.first_wait_s
+        while True:
+            introduction = await self._find()
+            if introduction is not None:
+                wait_s = self._settings.first_wait_s
+                self._begin(introduction)
+                reason = await self._stay(introduction.recognition)
+                self._condition = RemoteCondition(self._url, RemotePhase.AWAY, reason)
+                self.engine.lose(reason)
+            if self._failure is not None:
+                return
+            self._condition = self._condition.again_at(asyncio.get_running_loop().time() + wait_s)
+            self.engine.retry_after_s = wait_s + 1.0
+            await asyncio.sleep(wait_s)
+            wait_s = min(2 * wait_s, self._settings.max_wait_s)
+
+    async def _find(self) -> Introduction | None:
+        try:
+            introduction = await self._kind.introduce(self._ask)
+            if self._first is not None:
+                compare_identity(self._first, introduction.recognition)
+        except EngineAway as error:
+            self._condition = RemoteCondition(self._url, RemotePhase.AWAY, str(error))
+        except EngineUnfit as error:
+            self._condition = RemoteCondition(self._url, RemotePhase.UNFIT, str(error))
+            if self._first is None:
+                self._failure = RemoteStartFailed(f"The engine at {self._url} cannot be served: {error}.")
+                self._news.set()
+        else:
+            return introduction
+        return None
+
+    def _begin(self, introduction: Introduction) -> None:
+        self._first = self._first or introduction.recognition
+        self._condition = RemoteCondition(self._url, RemotePhase.READY)
+        self.engine.begin(introduction)
+        self._news.set()
+        for note in introduction.notes:
+            self._take_note(note)
+
+    async def _stay(self, recognition: Recognition) -> str:
+        """Returns when the engine is lost, with the reason."""
+        while True:
+            self._trouble.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._trouble.wait(), self._settings.health_interval_s)
+            had_trouble = self._trouble.is_set()
+            reason = self._silence() or await self._illness(recognition, is_thorough=had_trouble)
+            if reason is not None:
+                return reason
+
+    def _silence(self) -> str | None:
+        heard_at = self.engine.last_heard_at
+        silent_s = 0.0 if heard_at is None else asyncio.get_running_loop().time() - heard_at
+        if silent_s <= self._settings.stall_timeout_s:
+            return None
+        self.engine.num_stalls += 1
+        return f"it gave no output for {self._settings.stall_timeout_s:g} s"
+
+    async def _illness(self, recognition: Recognition, *, is_thorough: bool) -> str | None:
+        """Returns what is wrong, or None. A thorough look asks again who answers."""
+        try:
+            await self._ask.expect_health(self._kind.health_path)
+            now = await self._kind.recognise(self._ask) if is_thorough or self._is_new_connection() else recognition
+            compare_identity(recognition, now)
+        except (EngineAway, EngineUnfit) as error:
+            return str(error)
+        if now.boot != recognition.boot:
+            return "it was started anew"
+        return None
+
+    def _is_new_connection(self) -> bool:
+        """Whether the health was asked on a connection made just now: the last one ended, maybe with the engine."""
+        return self._ask.was_dialled

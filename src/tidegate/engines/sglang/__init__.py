@@ -1,0 +1,1 @@
+"""SGLang over its `/generate`. Begin at `sglang_wire.py`."""
