@@ -47,7 +47,7 @@ class SharedGate:
         num_asked = 0
         while True:
             await asyncio.sleep(LISTEN_INTERVAL_S)
-            if self._server.num_held and isinstance(self._engine, LocalEngine):
+            if self._server.num_held:
                 num_asked += 1
                 for engine in self._engines:
                     if isinstance(engine, LocalEngine):

@@ -109,8 +109,7 @@ class EnginePool:
         """As `submit`, for engines of one identity only; None for any."""
         if request.request_id in self._placements:
             raise InternalError(f"request {request.request_id} was submitted twice")
-        hashes = block_hashes(request.prompt, request.cache_salt) if len(self._members) > 1 else ()
-        placement = Placement(request, sink, identity, hashes)
+        placement = Placement(request, sink, identity, self._hashes(request))
         self._look()
         self._placements[request.request_id] = placement
         try:
@@ -238,6 +237,12 @@ class EnginePool:
                 if self._try(member, placement):
                     return
         raise EngineUnavailable(self._why_unavailable(), retry_after_s=self._retry_after_s())
+
+    def _hashes(self, request: InferenceRequest) -> tuple[bytes, ...]:
+        """Returns what is known of its beginning; nothing where that decides nothing: prompts only read share none."""
+        if len(self._members) < 2 or request.pooling is not None:
+            return ()
+        return block_hashes(request.prompt, request.cache_salt)
 
     def _fits(self, member: PoolMember, placement: Placement) -> bool:
         is_same = placement.identity is None or member.identity == placement.identity
