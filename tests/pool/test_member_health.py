@@ -114,6 +114,20 @@ def test_an_engine_that_is_not_back_stays_out_beyond_its_wait() -> None:
     assert health.state is S.PROBING
 
 
+def test_who_only_watches_believes_an_engine_once_its_wait_is_over() -> None:
+    health = MemberHealth(HealthRule(first_wait_s=1.0, needs_proof=False))
+    health.observe(0.0, is_up=True)
+    health.observe(0.0, is_up=False)
+    health.observe(0.5, is_up=True)
+    assert health.state is S.EJECTED
+    health.observe(1.0, is_up=True)
+    assert health.state is S.READY
+    health.drain()
+    health.restore()
+    health.observe(1.0, is_up=True)
+    assert health.state is S.READY
+
+
 def test_faults_count_in_a_row_and_one_is_enough_on_trial() -> None:
     health = reach(S.READY)
     for _ in range(5):

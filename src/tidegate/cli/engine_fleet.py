@@ -25,7 +25,10 @@ class EngineFleet:
         loaded: Sequence[LoadedModel],
         logger: FilteringBoundLogger,
         now: Callable[[], float],
+        *,
+        is_watching: bool = False,
     ) -> None:
+        """`is_watching`: other processes give the engines their requests."""
         self.keepers: dict[str, EngineKeeper] = {}
         sites = []
         num_engines = sum(len(spec.engines) for spec in specs)
@@ -35,7 +38,9 @@ class EngineFleet:
                 own = logger if num_engines == 1 else logger.bind(engine=engine.name)
                 self.keepers[engine.name] = make_keeper(engine, model, own, poison)
             parts = {engine.name: self.keepers[engine.name].engine for engine in spec.engines}
-            sites.append(ModelSite(spec.settings, model, join_engines(parts, spec.settings.pool, now)))
+            sites.append(
+                ModelSite(spec.settings, model, join_engines(parts, spec.settings.pool, now, is_watching=is_watching))
+            )
         self.sites = tuple(sites)
         self.missing: dict[str, str | None] = {}
         """Engines that were not ready when the server was, and why."""

@@ -37,18 +37,20 @@ class ModelSite:
     engines: ModelEngines
 
 
-def join_engines(parts: Mapping[str, WatchedEngine], settings: PoolSettings, now: Callable[[], float]) -> ModelEngines:
-    """Returns the engines as one. `now`: monotonic clock."""
+def join_engines(
+    parts: Mapping[str, WatchedEngine], settings: PoolSettings, now: Callable[[], float], *, is_watching: bool = False
+) -> ModelEngines:
+    """Returns the engines as one. `now`: monotonic clock. `is_watching`: other processes give them requests."""
     if len(parts) == 1:
         (engine,) = parts.values()
         return ModelEngines(engine, only_lane(engine), parts)
-    pool = EnginePool(pool_rule(settings), now)
+    pool = EnginePool(pool_rule(settings, needs_proof=not is_watching), now)
     for name, engine in parts.items():
         pool.join(name, engine)
     return ModelEngines(pool, pool.choose_lane, parts, pool)
 
 
-def pool_rule(settings: PoolSettings) -> PoolRule:
+def pool_rule(settings: PoolSettings, *, needs_proof: bool = True) -> PoolRule:
     """Returns the rules of a pool."""
     return PoolRule(
         routing=RoutingRule(Routing(settings.routing), settings.load_factor),
@@ -56,6 +58,7 @@ def pool_rule(settings: PoolSettings) -> PoolRule:
             num_faults=settings.eject_after,
             first_wait_s=settings.eject_wait_s,
             max_wait_s=max(settings.eject_wait_s, settings.eject_max_wait_s),
+            needs_proof=needs_proof,
         ),
         max_moves=settings.max_moves,
         is_rolling=settings.rolling,

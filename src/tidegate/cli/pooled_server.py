@@ -50,7 +50,7 @@ class PooledServer:
         self._settings = settings
         self._logger = logger
         self._folder = Path(tempfile.mkdtemp(prefix="tidegate-workers-"))
-        self.fleet = EngineFleet(model_specs(settings), loaded, logger, SystemClock().now)
+        self.fleet = EngineFleet(model_specs(settings), loaded, logger, SystemClock().now, is_watching=True)
         views = engine_views(self.fleet.sites)
         self._pool: WorkerPool | None = None
         self._gate = SharedGate(self.fleet.sites, logger)

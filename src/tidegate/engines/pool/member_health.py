@@ -13,12 +13,16 @@ from tidegate.engines.pool.member_states import MEMBER, MemberEvent, MemberState
 
 @dataclass(frozen=True, slots=True)
 class HealthRule:
-    """`num_faults` refusals and losses in a row eject an engine that says that it is ready. Waits are seconds."""
+    """`num_faults` refusals and losses in a row eject an engine that says that it is ready. Waits are seconds.
+
+    Without `needs_proof` an engine is believed once its wait is over: for who watches engines and gives them nothing.
+    """
 
     num_faults: int = 3
     first_wait_s: float = 0.5
     max_wait_s: float = 30.0
     calm_s: float = 60.0
+    needs_proof: bool = True
 
     def __post_init__(self) -> None:
         if self.num_faults < 1 or not 0 < self.first_wait_s <= self.max_wait_s or self.calm_s < 0:
@@ -66,6 +70,8 @@ class MemberHealth:
             self._well_since = now
         elif self._state is MemberState.EJECTED and self._out_until is not None and now >= self._out_until:
             self._apply(MemberEvent.WAIT_OVER)
+        if is_up and self._state is MemberState.PROBING and not self._rule.needs_proof:
+            self.note_answer(now)
 
     def note_fault(self, now: float, cause: str) -> None:
         """It refused a request, or lost one, though it had said that it was ready."""
