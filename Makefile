@@ -60,6 +60,7 @@ format: setup
 bench: setup
 	$(BIN)/python bench/stream_cost.py
 	$(BIN)/python bench/growth.py
+	$(BIN)/python bench/prefix_time.py
 	$(BIN)/python bench/idle_streams.py
 	$(BIN)/python bench/stuck_readers.py
 	$(BIN)/python bench/shedding.py

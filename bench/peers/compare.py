@@ -2,6 +2,7 @@
 
     python bench/peers/compare.py llamacpp --threads 2 --out results        all scenarios
     python bench/peers/compare.py llamacpp --only one,eight --runs 3        some of them
+    python bench/peers/compare.py llamacpp --ours engine.flash_attention=on with a setting of ours
     python bench/peers/compare.py --table results/llamacpp                  the table of reports that are there
 
 Both servers run all the time; only one is asked at a time. Writes a JSON and an HTML report for each scenario, and
@@ -56,6 +57,11 @@ SCENARIOS = (
     Scenario("eight", "8 clients", _closed(8, 24, *SHORT)),
     Scenario("many", "32 clients", _closed(32, 64, *SHORT)),
     Scenario(
+        "chat",
+        "8 clients, prompts of 600 tokens, answers of 128",
+        _closed(8, 16, "--input-tokens", "600", "--output-tokens", "128", "--ignore-eos"),
+    ),
+    Scenario(
         "prefix",
         "8 clients, a shared beginning of 500 tokens",
         _closed(
@@ -98,6 +104,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help=f"of {', '.join(scenario.name for scenario in SCENARIOS)}")
+    parser.add_argument("--ours", action="append", default=[], metavar="NAME=VALUE", help="a setting of Tidegate's")
     parser.add_argument("--out", type=Path, default=Path("peer-results"), metavar="DIR")
     parser.add_argument("--table", type=Path, metavar="DIR", help="only print the table of the reports in DIR")
     arguments = parser.parse_args()
@@ -125,6 +132,8 @@ def measure(arguments: argparse.Namespace, out: Path) -> None:
     folder = (arguments.build / peer.name).resolve()
     flags = ("--max-model-len", str(CONTEXT_TOKENS), "--max-sequences", str(arguments.slots))
     flags += ("--threads", str(arguments.threads), "--served-model-name", peer.model)
+    settings = dict(setting.partition("=")[::2] for setting in arguments.ours)
+    environment = {f"TIDEGATE_{name.upper().replace('.', '__')}": value for name, value in settings.items()}
     with alone(folder), contextlib.ExitStack() as stack:
         start = Start(
             folder=folder,
@@ -136,10 +145,15 @@ def measure(arguments: argparse.Namespace, out: Path) -> None:
         make_environment(peer, start)
         version = installed_version(peer, start)
         theirs = stack.enter_context(serving(peer, start, threading.Event()))
-        ours = stack.enter_context(server_process.serving(str(gguf), *flags))
+        ours = stack.enter_context(server_process.serving(str(gguf), *flags, **environment))
         if arguments.right_of_way is not None:
             give_way((os.getpid(), theirs.pid, ours.process.pid), arguments.right_of_way)
-        about = {"peer": f"{peer.package} {version}", "threads": arguments.threads, "slots": arguments.slots}
+        about = {
+            "peer": f"{peer.package} {version}",
+            "threads": arguments.threads,
+            "slots": arguments.slots,
+            "ours": settings,
+        }
         about |= {"machine": f"{platform.machine()}, {os.cpu_count()} processors", "python": platform.python_version()}
         (out / "about.json").write_text(json.dumps(about, indent=1), "utf-8")
         for scenario in SCENARIOS:
