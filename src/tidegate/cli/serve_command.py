@@ -17,6 +17,7 @@ from tidegate.cli.prefix_cache_text import prefix_cache_text
 from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ignore_signals, on_signals
 from tidegate.cli.public_edge import check_edge
 from tidegate.cli.ready_text import grammar_text, memory_text, ready_text, starting_text
+from tidegate.cli.remote_settings import idle_text
 from tidegate.cli.running_server import RunningServer, wait_first
 from tidegate.cli.settings import Settings
 from tidegate.cli.sockets import Sockets
@@ -39,6 +40,8 @@ def run_serve(settings: Settings) -> int:
         console.print(f"tidegate: {error}", style="red", markup=False)
         return EXIT_FAILED if isinstance(error, ListenError) else EXIT_USAGE
     warnings += [model.grammar.warning for model in loaded if model.grammar.warning is not None]
+    if (idle := idle_text(settings)) is not None:
+        warnings.append(idle)
     for words in warnings:
         console.print(f"tidegate: {words}", style="yellow", markup=False)
     for spec, model in zip(model_specs(settings), loaded, strict=True):
