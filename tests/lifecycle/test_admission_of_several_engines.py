@@ -18,7 +18,7 @@ LIMITS = AdmissionLimits(max_sequences=2, queue_depth=3, queued_tokens=100_000)
 
 
 def test_who_waits_enters_when_an_engine_joins_and_who_is_in_stays_when_one_leaves() -> None:
-    scene = GateScene(LIMITS)
+    scene = GateScene(AdmissionLimits(max_sequences=2, queue_depth=10, queued_tokens=100_000))
     for i in range(5):
         scene.enter(f"r{i}")
     scene.poll()

@@ -34,11 +34,11 @@ def check_listener(name: str, host: str, port: int, refusal: str | None) -> Find
 def check_processors(num_usable: int, settings: Settings) -> Finding:
     """Threads of the forward pass against processors that this process may use."""
     threads, number = settings.engine.threads, settings.engine.replicas
+    share = max(1, num_usable // number)
     each = "" if number == 1 else f" in each of {number} engines"
     if threads is not None and threads * number > num_usable:
         found = f"engine.threads is {threads}{each}, and this process may use {num_usable} processors"
-        return warning("processors", found, f"set engine.threads to {max(1, num_usable // number)}, or leave it out")
-    share = max(1, num_usable // number)
+        return warning("processors", found, f"set engine.threads to {share} or less, or leave it out")
     return ok("processors", f"{num_usable} usable, {threads or share} threads for the forward pass{each}")
 
 
