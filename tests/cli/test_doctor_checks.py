@@ -168,7 +168,12 @@ MEMORY: list[tuple[int | None, dict[str, Any], Level, str]] = [
     (2 * CACHE_BYTES, {"model__max_model_len": 8192, "engine__num_blocks": 512}, PROBLEM, "for a cache of 8192 tokens"),
     (2 * 32 * CACHE_BYTES, {}, OK, "cache 500 MiB = 131072 tokens x 4000 bytes"),
     (32 * CACHE_BYTES, {}, WARNING, "share what there is"),
-    (2 * CACHE_BYTES, {"engine__max_sequences": 2, "model__max_model_len": 4096}, WARNING, "no room to read texts"),
+    (
+        CACHE_BYTES + 4_000_000,
+        {"engine__max_sequences": 1, "engine__num_blocks": 256},
+        WARNING,
+        "no room to read texts",
+    ),
     (PLENTY, {"engine__embeddings": "off"}, OK, "at most 4096 tokens each"),
     (PLENTY, {"engine__pooling": "rank"}, PROBLEM, "no classification head"),
     (None, {}, OK, "cannot be read"),
@@ -181,10 +186,7 @@ def test_memory(available: int | None, given: dict[str, Any], level: Level, word
 
 
 def test_memory_counts_what_is_kept_free_for_reading() -> None:
-    told = [
-        check_memory(FILE, settings(engine__embeddings=choice), PLENTY, has_gpu=False)
-        for choice in ("on", "off")
-    ]
+    told = [check_memory(FILE, settings(engine__embeddings=choice), PLENTY, has_gpu=False) for choice in ("on", "off")]
     assert ["embeddings" in finding.found for finding in told] == [True, False]
 
 

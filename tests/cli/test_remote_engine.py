@@ -9,7 +9,7 @@ from harness.byte_folder import write_byte_folder
 from tidegate.cli.load_error import LoadError
 from tidegate.cli.model_loading import load_model
 from tidegate.cli.remote_engine import PROBES, remote_endpoint, served_facts
-from tidegate.cli.remote_settings import is_remote
+from tidegate.cli.remote_settings import idle_settings, idle_text, is_remote
 from tidegate.cli.settings import Settings
 from tidegate.cli.settings_sources import resolve
 
@@ -81,3 +81,21 @@ def test_the_models_name_in_the_engine_is_the_served_one(tmp_path: Path) -> None
     folder = write_byte_folder(tmp_path)
     settings = settings_of(engine__url="http://h:1", model__tokenizer=str(folder), model__source="org/model")
     assert load_model(settings).served.name == "org/model"
+
+
+ELSEWHERE = {"engine__url": "http://h", "model__tokenizer": "."}
+IDLE: dict[str, tuple[str, dict[str, Any], list[str]]] = {
+    "plain": ("vllm-http", {}, []),
+    "of our own process": ("sglang", {"engine__threads": 4, "engine__repeatable": True}, ["threads", "repeatable"]),
+    "of both": ("sglang", {"engine__max_sequences": 64, "engine__stall_timeout_s": 5.0}, []),
+    "of another machine": ("llama", ELSEWHERE, ["url", "tokenizer"]),
+    "acting there": ("vllm-http", ELSEWHERE, []),
+}
+
+
+@pytest.mark.parametrize("case", IDLE.values(), ids=IDLE)
+def test_settings_without_an_effect_are_named(case: tuple[str, dict[str, Any], list[str]]) -> None:
+    kind, flags, names = case
+    settings = settings_of(kind, **flags)
+    assert sorted(name.partition(".")[2] for name in idle_settings(settings)) == sorted(names)
+    assert (idle_text(settings) is None) == (not names)

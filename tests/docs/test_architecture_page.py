@@ -10,6 +10,7 @@ import pytest
 
 from tidegate.core import sequence_status
 from tidegate.engine import session
+from tidegate.engines.pool import member_states
 from tidegate.lifecycle import drain, ledger, transitions
 
 ROOT = Path(__file__).parents[2]
@@ -43,6 +44,7 @@ TABLES: dict[str, list[str]] = {
     ],
     "sequence": render_events(sequence_status.TRANSITIONS),
     "session": render_events(nested(session.TRANSITIONS)),
+    "member": render_events(member_states.MEMBER),
     "drain": render_events(drain.DRAIN),
     "ledger": render_events(ledger.ENTRY),
 }

@@ -41,6 +41,14 @@ def test_the_scripted_engine_passes_the_whole_suite(tmp_path: Path) -> None:
     assert outcomes["drain.order"] == "pass"
 
 
+def test_a_pool_of_two_engines_passes_the_smoke_profile(tmp_path: Path) -> None:
+    with ServerProcess("scripted", engine__replicas=2) as server:
+        flags = ("--profile", "smoke", "--jobs", "4", "--drain")
+        outcomes = _outcomes(_judge(server, tmp_path / "report.json", *flags))
+    assert list(outcomes.values()).count("pass") > 250
+    assert outcomes["drain.order"] == "pass"
+
+
 def test_a_server_with_keys_passes_what_concerns_them(tmp_path: Path) -> None:
     state_dir = tmp_path / "state"
     state_dir.mkdir(0o700)

@@ -14,7 +14,7 @@ from harness.faults import CELLS, Caller, Cell, Phase, Route, are_resting, ask, 
 from harness.raw_http import Answer, request
 from harness.server_thread import ServerThread, wait_until
 from harness.server_view import engine_state, read_metrics, read_ready
-from tidegate.cli.model_loading import load_model
+from tidegate.cli.model_loading import load_models
 from tidegate.cli.running_server import RunningServer
 from tidegate.cli.settings_sources import resolve
 from tidegate.cli.sockets import Sockets
@@ -207,7 +207,7 @@ def test_before_its_engine_has_ever_answered_a_server_is_alive_and_not_ready() -
         assert request(server.admin.port, "POST", "/admin/v1/cache/flush").status == 503
 
     async def main() -> None:
-        server = RunningServer(settings, load_model(settings), Sockets(settings), logger)
+        server = RunningServer(settings, load_models(settings), Sockets(settings), logger)
         try:
             await server.start()
             await freeze_start(server.supervisor, None)

@@ -24,6 +24,7 @@ class Written:
         self._answers = list(answers)
         self._closes = closes
         self._server: asyncio.Server | None = None
+        self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     async def __aenter__(self) -> "Written":
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -37,11 +38,17 @@ class Written:
         self.pool.close()
         assert self._server is not None
         self._server.close()
+        for writer in self._open.values():
+            writer.transport.abort()
+        await asyncio.gather(*self._open, return_exceptions=True)
         while self.pool.num_open:
             await asyncio.sleep(0)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.num_connections += 1
+        task = asyncio.current_task()
+        assert task is not None
+        self._open[task] = writer
         try:
             while await reader.readuntil(b"\r\n\r\n"):
                 answer = self._answers.pop(0)

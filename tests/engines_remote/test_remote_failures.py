@@ -221,6 +221,25 @@ def test_silence_of_everything_that_is_open_is_a_stall(name: str) -> None:
 
 
 @both
+def test_new_requests_do_not_hide_that_an_engine_is_silent(name: str) -> None:
+    async def play(scene: RemoteScene) -> None:
+        scene.stand_in.faults += [Fault(is_silent=True)] * 5000
+        sinks: list[RecordingSink] = []
+
+        def is_lost() -> bool:
+            if scene.engine.is_ready and len(sinks) < 500 and scene.engine.num_open <= len(sinks):
+                sinks.append(RecordingSink())
+                scene.engine.submit(scene.make_request(f"silent-{len(sinks)}"), sinks[-1])
+            return scene.engine.statistics().num_stalls == 1
+
+        await scene.until(is_lost)
+        await scene.until(lambda: all(sink.has_ended for sink in sinks))
+        assert all(isinstance(sink.error, EngineLost) for sink in sinks)
+
+    run_in(make_scene(name, settings=replace(QUICK, stall_timeout_s=0.1)), play)
+
+
+@both
 def test_a_held_request_is_no_stall(name: str) -> None:
     async def play(scene: RemoteScene) -> None:
         sink = RecordingSink()
@@ -316,3 +335,16 @@ def test_the_right_key_is_sent_with_everything(name: str) -> None:
     scene = make_scene(name, api_key="theirs")
     scene.stand_in.api_key = "theirs"
     run_in(scene, play)
+
+
+@pytest.mark.parametrize("num_turns", range(5))
+def test_the_watch_ends_although_trouble_comes_in_the_same_turn(num_turns: int) -> None:
+    async def play(scene: RemoteScene) -> None:
+        for observer in scene.engine.on_trouble:
+            observer()
+        for _ in range(num_turns):
+            await asyncio.sleep(0)
+        async with asyncio.timeout(10):
+            await scene.watch.aclose()
+
+    run_in(make_scene("vllm_http"), play)

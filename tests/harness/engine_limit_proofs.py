@@ -7,13 +7,13 @@ ENGINE_PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
             "backends/llama_cpp/calibration_file.py MAX_ENTRIES",
         ),
     },
-    "backends_llama/test_memory_plan.py": {
+    "sizing/test_memory_plan.py": {
         "what_cannot_be_is_refused_with_the_numbers": ("sizing/llama_cpp_options.py MAX_SEQUENCES",),
         "a_long_context_is_cut_to_what_fits_when_nobody_asked_for_it": ("sizing/memory_plan.py DEFAULT_MODEL_LEN",),
         "unknown_memory_gets_the_default_cache": ("sizing/memory_plan.py DEFAULT_CACHE_BYTES",),
         "without_that_room_the_cache_is_one_pool_as_large_as_memory_allows": ("sizing/memory_plan.py CACHE_SHARE",),
     },
-    "backends_llama/test_pooling_plan.py": {
+    "sizing/test_pooling_plan.py": {
         "the_shape_follows_from_the_file_and_the_options": (
             "sizing/pooling_plan.py DEFAULT_INPUT_TOKENS",
             "sizing/pooling_plan.py MAX_PASS_TOKENS",

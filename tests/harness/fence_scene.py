@@ -27,10 +27,11 @@ from tidegate.lifecycle.ticket import Ticket
 from tidegate.observability.observer import NullObserver, RequestEnded
 from tidegate.serving.choice import ChoicePlan
 from tidegate.serving.driven_stream import DrivenStream
-from tidegate.serving.driver import RequestDriver, Surroundings
+from tidegate.serving.driver import RequestDriver
 from tidegate.serving.gate import Entrant, KeySlot
 from tidegate.serving.local_gate import FreeSlot
 from tidegate.serving.prepared import CallContext, PreparedCall, PreparedPrompt
+from tidegate.serving.surroundings import Surroundings
 from tidegate.testing.engine_pair import EnginePair
 from tidegate.testing.manual_clock import ManualClock
 from tidegate.testing.requests import make_request

@@ -47,6 +47,21 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     "contract/test_json_size.py": {
         "too_much_is_refused_by_name": ("contract/json_size.py MAX_MEMBERS", "contract/json_size.py MAX_ELEMENTS"),
     },
+    "pool/test_pool_moves.py": {
+        "a_request_moves_as_often_as_it_may_and_never_to_an_engine_that_lost_it": (
+            "cli/settings.py PoolSettings.max_moves",
+        ),
+    },
+    "pool/test_member_health.py": {
+        "faults_count_in_a_row_and_one_is_enough_on_trial": ("cli/settings.py PoolSettings.eject_after",),
+        "waits_double_up_to_a_ceiling_and_begin_anew_after_calm": ("cli/settings.py PoolSettings.eject_max_wait_s",),
+    },
+    "pool/test_prefixes.py": {
+        "a_very_long_prompt_is_looked_at_up_to_a_bound": ("engines/pool/prefix_hash.py MAX_BLOCKS",),
+        "no_more_is_remembered_than_a_cache_could_hold_and_ends_go_before_beginnings": (
+            "engines/pool/prefix_memory.py MAX_PREFIXES",
+        ),
+    },
     "serving/test_large_bodies.py": {
         "a_text_to_tokenize_has_a_bound_of_its_own": ("serving/prompt_rules.py MAX_TOKENIZE_CHARACTERS",),
     },
@@ -309,6 +324,9 @@ REASONS = {
     "http/settings.py HttpSettings.linger_s": "a time after a refusal; the bytes beside it are pushed past their bound",
     "http/settings.py ServerSettings.max_requests": "handed to the HTTP server; 5,000 streams at once are measured",
     "http/settings.py ServerSettings.backlog": "handed to the kernel, which keeps it",
+    "cli/settings.py EngineSettings.replicas": "a number of the operator's, checked when it is read",
+    "cli/engine_fleet.py LATE_START_S": "a time; nothing is held",
+    "cli/fleet_acts.py RESTART_WAIT_S": "a time; the restart behind it is one",
     "cli/settings.py ServerSettings.workers": "a number of the operator's, checked when it is read",
     "serving/service.py INLINE_BODY_BYTES": "a choice between two ways of the same work; nothing is held",
     "cli/settings.py ServerSettings.status_hold_s": "a time; nothing is held",

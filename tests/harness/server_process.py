@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import IO
 
 from harness.state_folder import lend_state_folder
@@ -16,16 +17,21 @@ PROGRAM = "from tidegate.cli.main import main; main()"
 
 
 class ServerProcess:
-    """Used as a context manager, ready when entered. `settings` are like `server__drain_timeout_s`: 1.5.
+    """Used as a context manager, ready when entered. `settings` are like `server__drain_timeout_s`: 1.5, and `file` is
+    the text of a settings file.
 
     Its state lies in a folder of its own, unless `server__state_dir` says where. Nothing is calibrated, unless
     `engine__calibrate` says so: each folder would have to.
     `program` is Python that ends by running the command line; a test of crashes adds the crash.
     """
 
-    def __init__(self, engine: str, program: str = PROGRAM, **settings: object) -> None:
+    def __init__(self, engine: str, program: str = PROGRAM, file: str | None = None, **settings: object) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TIDEGATE_")}
         environment["TIDEGATE_SERVER__STATE_DIR"] = lend_state_folder(self)
+        if file is not None:
+            path = Path(environment["TIDEGATE_SERVER__STATE_DIR"]) / "tidegate.toml"
+            path.write_text(file, "utf-8")
+            environment["TIDEGATE_CONFIG"] = str(path)
         environment |= {f"TIDEGATE_{name.upper()}": str(value) for name, value in settings.items()}
         environment["TIDEGATE_LOG__FORMAT"] = "json"
         environment.setdefault("TIDEGATE_ENGINE__CALIBRATE", "false")

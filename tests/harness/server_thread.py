@@ -6,13 +6,14 @@ import os
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 import uvloop
 
 from harness.state_folder import lend_state_folder
-from tidegate.cli.model_loading import load_model
+from tidegate.cli.model_loading import load_models
 from tidegate.cli.running_server import RunningServer
 from tidegate.cli.settings import Settings
 from tidegate.cli.settings_sources import resolve
@@ -42,18 +43,22 @@ class Baseline:
 
 
 class ServerThread:
-    """Used as a context manager. `settings` maps `section.key` to values; both ports are free ones.
+    """Used as a context manager. `settings` maps `section.key` to values; both ports are free ones. `file` is the text
+    of a settings file.
 
     Its state lies in a folder of its own, unless `server__state_dir` says where. Nothing is calibrated, unless
     `engine__calibrate` says so: each folder would have to.
     """
 
-    def __init__(self, engine: str, **settings: Any) -> None:
+    def __init__(self, engine: str, file: str | None = None, **settings: Any) -> None:
         flags = {"engine.kind": engine, "server.port": 0, "server.admin_port": 0, "engine.calibrate": False}
         flags |= {name.replace("__", "."): value for name, value in settings.items()}
         if "server.state_dir" not in flags:
             flags["server.state_dir"] = lend_state_folder(self)
-        self.settings: Settings = resolve(None, {}, flags, is_file_required=False).settings
+        path = None if file is None else Path(flags["server.state_dir"]) / "tidegate.toml"
+        if path is not None and file is not None:
+            path.write_text(file, "utf-8")
+        self.settings: Settings = resolve(path, {}, flags, is_file_required=False).settings
         self.log = io.StringIO()
         self._thread = threading.Thread(target=self._run, name="server under test")
         self._started = threading.Event()
@@ -99,7 +104,7 @@ class ServerThread:
 
     @property
     def model(self) -> str:
-        return self.running.parts.service.served.name
+        return self.running.parts.service.services[0].served.name
 
     def call(self, function: Callable[[], Awaitable[T]], timeout_s: float = 30.0) -> T:
         """Runs a coroutine function on the server's loop and returns its result."""
@@ -166,7 +171,7 @@ class ServerThread:
         os.kill(process_id, 9)
 
     def wait_ready(self) -> None:
-        self.call(self.running.supervisor.wait_ready)
+        self.call(self.running.wait_ready)
 
     def _baseline(self) -> Baseline:
         parts, status = self.running.parts, self.running.supervisor.engine.statistics()
@@ -197,10 +202,10 @@ class ServerThread:
         logger = build_logger(LogSettings("info", LogFormat.JSON), self.log, SystemClock().wall)
         server = None
         try:
-            server = RunningServer(self.settings, load_model(self.settings), Sockets(self.settings), logger)
+            server = RunningServer(self.settings, load_models(self.settings), Sockets(self.settings), logger)
             self.server = server
             await server.start()
-            await server.supervisor.wait_ready()
+            await server.wait_ready()
         except BaseException as failure:
             self._failure = failure
             self._started.set()

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import uvloop
 
+from tidegate.contract.admin import EngineAct
 from tidegate.contract.admin_query import RequestFilter
 from tidegate.errors import ModelNotFound, RouteNotFound, ServeError
 from tidegate.http.app import AppPorts
@@ -176,6 +177,11 @@ class FakeOperator:
 
     async def restart_engine(self, wait_s: float) -> WholeReply:
         return self._note("restart", wait_s)
+
+    async def act_on_engine(self, name: str, act: EngineAct, wait_s: float) -> WholeReply:
+        if name != "known":
+            raise RouteNotFound("No engine has this name.")
+        return self._note(act.value, wait_s)
 
     def _note(self, act: str, argument: object) -> WholeReply:
         self.acts.append((act, argument))

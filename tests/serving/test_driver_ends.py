@@ -21,9 +21,10 @@ from tidegate.lifecycle.ticket import Ticket
 from tidegate.observability.observer import NullObserver, RequestEnded
 from tidegate.serving.choice import ChoicePlan
 from tidegate.serving.driven_stream import DrivenStream
-from tidegate.serving.driver import RequestDriver, Surroundings
+from tidegate.serving.driver import RequestDriver
 from tidegate.serving.local_gate import LocalGate
 from tidegate.serving.prepared import CallContext, PreparedCall, PreparedPrompt
+from tidegate.serving.surroundings import Surroundings
 from tidegate.testing.manual_clock import ManualClock
 from tidegate.testing.requests import make_request
 from tidegate.text.byte_tokenizer import ByteVocabulary

@@ -23,11 +23,12 @@ from tidegate.lifecycle.events import Event
 from tidegate.observability.observer import NullObserver, RequestEnded
 from tidegate.serving.choice import ChoicePlan
 from tidegate.serving.chunk_head import ReplyIdentity
-from tidegate.serving.driver import RequestDriver, Surroundings
+from tidegate.serving.driver import RequestDriver
 from tidegate.serving.embedding_assembler import EmbeddingAssembler, EmbeddingForm
 from tidegate.serving.local_gate import LocalGate
 from tidegate.serving.prepared import CallContext, PreparedCall, PreparedPrompt
 from tidegate.serving.read_choice import VectorChoice
+from tidegate.serving.surroundings import Surroundings
 from tidegate.testing.manual_clock import ManualClock
 from tidegate.text.byte_tokenizer import ByteVocabulary
 

@@ -192,8 +192,8 @@ def bench(**options: Any) -> None:
 
     \b
     Workloads: fixed (prompts of their own), shared-prefix (a long system message, many prompts behind it), agent
-    (conversations that grow), mixed (long prompts beside short streams: look at short.itl_p99 and short.itl_max), constrained (JSON
-    Schema), or FILE.jsonl with request bodies of yours.
+    (conversations that grow), mixed (long prompts beside short streams: look at short.itl_p99 and short.itl_max),
+    constrained (JSON Schema), or FILE.jsonl with request bodies of yours.
 
     \b
     With --against a second server is asked the same, run by run in turns; every number gets a ratio, first over

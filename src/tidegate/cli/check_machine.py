@@ -33,18 +33,22 @@ def check_listener(name: str, host: str, port: int, refusal: str | None) -> Find
 
 def check_processors(num_usable: int, settings: Settings) -> Finding:
     """Threads of the forward pass against processors that this process may use."""
-    threads = settings.engine.threads
-    if threads is not None and threads > num_usable:
-        found = f"engine.threads is {threads}, and this process may use {num_usable} processors"
-        return warning("processors", found, f"set engine.threads to {num_usable} or less, or leave it out")
-    return ok("processors", f"{num_usable} usable, {threads or num_usable} threads for the forward pass")
+    threads, number = settings.engine.threads, settings.engine.replicas
+    each = "" if number == 1 else f" in each of {number} engines"
+    if threads is not None and threads * number > num_usable:
+        found = f"engine.threads is {threads}{each}, and this process may use {num_usable} processors"
+        return warning("processors", found, f"set engine.threads to {max(1, num_usable // number)}, or leave it out")
+    share = max(1, num_usable // number)
+    return ok("processors", f"{num_usable} usable, {threads or share} threads for the forward pass{each}")
 
 
 def check_descriptors(soft_limit: int | None, settings: Settings) -> Finding:
     """Every open stream takes one file descriptor."""
     if soft_limit is None:
         return ok("open files", "no limit")
-    wanted = settings.engine.max_sequences + settings.admission.queue_depth + _SPARE_DESCRIPTORS
+    wanted = (
+        settings.engine.max_sequences * settings.engine.replicas + settings.admission.queue_depth + _SPARE_DESCRIPTORS
+    )
     if soft_limit < wanted:
         found = f"at most {soft_limit}, while these settings admit {wanted - _SPARE_DESCRIPTORS} requests"
         return warning("open files", found, f"before starting: ulimit -n {max(4096, wanted)}")

@@ -6,6 +6,7 @@ they were found.
 """
 
 import sys
+from dataclasses import replace
 
 from rich.console import Console
 from rich.table import Table
@@ -22,8 +23,10 @@ from tidegate.cli.check_machine import (
 )
 from tidegate.cli.check_model import ModelFileFacts, check_memory, check_model_file, check_weight_type
 from tidegate.cli.check_software import LlamaProbe, check_libraries, check_llama, check_python, least_versions
+from tidegate.cli.engine_specs import ModelSpec, SpecError, model_specs
 from tidegate.cli.finding import Finding, Level, ok, problem, warning
 from tidegate.cli.hugging_face import HuggingFace
+from tidegate.cli.machine_facts import available_bytes, usable_processors
 from tidegate.cli.model_source import Hub, find_model
 from tidegate.cli.model_source_error import ModelSourceError
 from tidegate.cli.settings import Settings
@@ -42,18 +45,48 @@ def run_doctor(settings: Settings, *, starts_engine: bool = False) -> int:
 
 def look(settings: Settings, hub: Hub, *, starts_engine: bool) -> list[Finding]:
     """Carries out every check that these settings call for. Fetches nothing."""
-    probe = facts.probe_llama() if settings.engine.kind == "llama" and _has_llama() else None
-    software = _software(settings, probe)
-    file, model = _model_file(settings, hub, has_gpu=probe is not None and probe.has_gpu)
-    loading: list[Finding] = []
-    if _has_problem(software):
-        loading = [warning("chat template", "not looked at: libraries are missing", "cure the problems above first")]
-    elif not _has_problem(model) and (file is not None or settings.engine.kind != "llama"):
-        from tidegate.cli.doctor_engine import look_at_loading
+    try:
+        specs = model_specs(settings)
+    except SpecError as error:
+        return [problem("engines", str(error), "change the [[engines]] tables")]
+    first = next((spec.settings for spec in specs if spec.settings.engine.kind == "llama"), specs[0].settings)
+    probe = facts.probe_llama() if first.engine.kind == "llama" and _has_llama() else None
+    software = _software(first, probe)
+    models: list[Finding] = []
+    for spec in specs:
+        found = (
+            _model(spec.settings, hub, has_gpu=probe is not None and probe.has_gpu, starts_engine=starts_engine)
+            if not _has_problem(software)
+            else _unread_model(spec.settings, hub)
+        )
+        prefix = "" if len(specs) == 1 else f"{spec.names[0]}: "
+        models += [replace(one, subject=prefix + one.subject) for one in found]
+    return [*software, *_engines(specs), *_machine(settings, specs), *models]
 
-        header = file.header if file is not None else None
-        loading = look_at_loading(settings, hub, header, starts_engine=starts_engine)
-    return [*software, *model, *_machine(settings), *loading]
+
+def _unread_model(settings: Settings, hub: Hub) -> list[Finding]:
+    """Looks at a model's file where libraries are missing."""
+    _, model = _model_file(settings, hub, has_gpu=False)
+    advice = "cure the problems above first"
+    return [*model, warning("chat template", "not looked at: libraries are missing", advice)]
+
+
+def _model(settings: Settings, hub: Hub, *, has_gpu: bool, starts_engine: bool) -> list[Finding]:
+    """Looks at one model: its file, its tokenizer and template, its engine."""
+    file, model = _model_file(settings, hub, has_gpu=has_gpu)
+    if _has_problem(model) or (file is None and settings.engine.kind == "llama"):
+        return model
+    from tidegate.cli.doctor_engine import look_at_loading
+
+    header = file.header if file is not None else None
+    return [*model, *look_at_loading(settings, hub, header, starts_engine=starts_engine)]
+
+
+def _engines(specs: tuple[ModelSpec, ...]) -> list[Finding]:
+    """Says who serves what, where there are several engines."""
+    if sum(len(spec.engines) for spec in specs) == 1:
+        return []
+    return [ok("engines", f"{', '.join(one.name for one in spec.engines)} for {spec.names[0]}") for spec in specs]
 
 
 def _has_problem(findings: list[Finding]) -> bool:
@@ -90,24 +123,28 @@ def _model_file(settings: Settings, hub: Hub, *, has_gpu: bool) -> tuple[ModelFi
     if file.header is not None:
         findings += _present(
             check_weight_type(file.header, settings, has_gpu=has_gpu),
-            check_memory(file, settings, facts.available_bytes(), has_gpu=has_gpu),
+            check_memory(file, settings, _share(available_bytes(), settings), has_gpu=has_gpu),
         )
     return file, findings
+
+
+def _share(num_bytes: int | None, settings: Settings) -> int | None:
+    return None if num_bytes is None else num_bytes // settings.engine.replicas
 
 
 def _present(*findings: Finding | None) -> list[Finding]:
     return [finding for finding in findings if finding is not None]
 
 
-def _machine(settings: Settings) -> list[Finding]:
+def _machine(settings: Settings, specs: tuple[ModelSpec, ...]) -> list[Finding]:
     server = settings.server
     public, admin = facts.listener_refusals(settings)
     return [
         check_listener("public", server.host, server.port, public),
         check_listener("admin", server.admin_host, server.admin_port, admin),
         *check_access(gather_access_facts(settings), settings),
-        check_processors(facts.usable_processors(), settings),
-        check_descriptors(facts.descriptor_limit(), settings),
+        check_processors(usable_processors(), specs[0].settings),
+        check_descriptors(facts.descriptor_limit(), specs[0].settings),
         check_folder(facts.runtime_folder()),
     ]
 

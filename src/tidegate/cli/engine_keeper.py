@@ -1,16 +1,24 @@
-"""Who keeps the engine: a supervisor of a process of ours, or a watch over one on another machine."""
+"""Who keeps an engine: a supervisor of a process of ours, or a watch over one on another machine.
+
+The one table of what the kinds of engine need. A new kind is a new branch here and in `worker_engine.py` (how it is
+kept and reached), in `model_loading.py` (its tokenizer) and in `settings.py` (its name).
+"""
 
 from typing import TYPE_CHECKING, TypeAlias, Union
 
+import msgspec
 from structlog.typing import FilteringBoundLogger
 
 from tidegate.cli.engine_acts import Acts, EngineActs, RemoteActs
 from tidegate.cli.engine_log import relay_to
+from tidegate.cli.engine_specs import EngineSpec
+from tidegate.cli.machine_facts import available_bytes, usable_processors
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.remote_settings import is_remote
-from tidegate.cli.settings import Settings
 from tidegate.cli.wiring import engine_options, supervisor_settings
+from tidegate.engine.options import EngineOptions
 from tidegate.engines.local.supervisor import Supervisor
+from tidegate.lifecycle.poison import PoisonWatch
 
 if TYPE_CHECKING:  # what only engines on other machines need is imported with them
     from tidegate.cli.remote_keeper import RemoteKeeper
@@ -18,15 +26,35 @@ if TYPE_CHECKING:  # what only engines on other machines need is imported with t
 EngineKeeper: TypeAlias = Union[Supervisor, "RemoteKeeper"]
 
 
-def make_keeper(settings: Settings, loaded: LoadedModel, logger: FilteringBoundLogger) -> EngineKeeper:
-    """Returns who keeps the engine that the settings choose, not started. Call on the event loop. Raises LoadError."""
-    if is_remote(settings):
+def make_keeper(
+    spec: EngineSpec, loaded: LoadedModel, logger: FilteringBoundLogger, poison: PoisonWatch | None = None
+) -> EngineKeeper:
+    """Returns who keeps an engine, not started. Call on the event loop. Raises LoadError.
+
+    Engines of one pool share one `poison`: a request that one of them died with may be given to the next.
+    """
+    if is_remote(spec.settings):
         from tidegate.cli.remote_keeper import RemoteKeeper
 
-        return RemoteKeeper(settings, loaded, logger)
-    return Supervisor(engine_options(settings, loaded), supervisor_settings(settings), write_log=relay_to(logger))
+        return RemoteKeeper(spec.settings, loaded, logger)
+    return Supervisor(
+        shared_options(spec, loaded), supervisor_settings(spec.settings), write_log=relay_to(logger), poison=poison
+    )
 
 
 def make_acts(keeper: EngineKeeper) -> Acts:
     """Returns what an operator can do to the engine."""
     return EngineActs(keeper) if isinstance(keeper, Supervisor) else RemoteActs()
+
+
+def shared_options(spec: EngineSpec, loaded: LoadedModel) -> EngineOptions:
+    """Returns what an engine process is told: replicas of one model share processors and memory evenly."""
+    options = engine_options(spec.settings, loaded)
+    if spec.num_sharing == 1 or options.backend != "llama":
+        return options
+    free_bytes = available_bytes()
+    return msgspec.structs.replace(
+        options,
+        num_threads=options.num_threads or max(1, usable_processors() // spec.num_sharing),
+        memory_bytes=None if free_bytes is None else free_bytes // spec.num_sharing,
+    )

@@ -35,6 +35,7 @@ SERVE_FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
     "--engine-url": ("engine.url", {"metavar": "URL"}),
     "--tokenizer": ("model.tokenizer", {"type": click.Path(file_okay=False), "metavar": "FOLDER"}),
     "--max-sequences": ("engine.max_sequences", {"type": int}),
+    "--replicas": ("engine.replicas", {"type": int}),
     "--threads": ("engine.threads", {"type": int}),
     "--gpu-layers": ("engine.gpu_layers", {"type": int}),
     "--unknown-fields": ("api.unknown_fields", {"type": click.Choice(["report", "reject", "ignore"])}),

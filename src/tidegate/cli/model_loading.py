@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tidegate.cli.engine_specs import SpecError, model_specs
 from tidegate.cli.grammar_loading import NOT_LOADED, GrammarUnusable, LoadedGrammar, load_grammar
 from tidegate.cli.load_error import LoadError
 from tidegate.cli.model_source import Hub, ModelSource, find_model
@@ -57,6 +58,19 @@ def load_model(settings: Settings, hub: Hub | None = None) -> LoadedModel:
     )
     name = settings.model.source or settings.engine.kind
     return _with_grammar(settings, _serve(settings, tokenizer, facts, (name,)), None)
+
+
+def load_models(settings: Settings, hub: Hub | None = None) -> tuple[LoadedModel, ...]:
+    """Reads each model of the settings. Raises LoadError, also for engines and models that do not go together."""
+    try:
+        loaded = tuple(load_model(spec.settings, hub) for spec in model_specs(settings))
+    except SpecError as error:
+        raise LoadError(str(error)) from None
+    names = [name for model in loaded for name in model.served.names]
+    for name in names:
+        if names.count(name) > 1:
+            raise LoadError(f"The name {name} stands for two models: give each a served_model_name of its own.")
+    return loaded
 
 
 def _load_remote(settings: Settings) -> LoadedModel:

@@ -1,8 +1,8 @@
 """ServerOperator: an operator's acts on a server of one process."""
 
-from tidegate.cli.engine_acts import Acts
+from tidegate.cli.fleet_acts import FleetActs
 from tidegate.cli.public_server import PublicServer
-from tidegate.contract.admin import DrainBegun, RequestAborted
+from tidegate.contract.admin import DrainBegun, EngineAct, RequestAborted
 from tidegate.contract.codec import encode_json
 from tidegate.errors import RouteNotFound
 from tidegate.serving.reply import WholeReply
@@ -11,7 +11,7 @@ from tidegate.serving.reply import WholeReply
 class ServerOperator:
     """Implements the operator port of the HTTP layer."""
 
-    def __init__(self, server: PublicServer, engine: Acts) -> None:
+    def __init__(self, server: PublicServer, engine: FleetActs) -> None:
         self._server = server
         self._engine = engine
 
@@ -28,6 +28,9 @@ class ServerOperator:
 
     async def restart_engine(self, wait_s: float) -> WholeReply:
         return await self._engine.restart_engine(wait_s)
+
+    async def act_on_engine(self, name: str, act: EngineAct, wait_s: float) -> WholeReply:
+        return await self._engine.act_on_engine(name, act, wait_s)
 
 
 def drain_reply(timeout_s: float, *, was_draining: bool) -> WholeReply:

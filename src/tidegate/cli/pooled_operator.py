@@ -1,26 +1,31 @@
 """PooledView and PooledOperator: what an operator sees of several server processes, and does to them."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 
 import msgspec
 
 from tidegate.cli.drain_order import DrainOrder
-from tidegate.cli.engine_acts import Acts
+from tidegate.cli.fleet_acts import FleetActs
 from tidegate.cli.operator import abort_reply, drain_reply
 from tidegate.cli.worker_pool import WorkerPool
+from tidegate.contract.admin import EngineAct, EngineTold
 from tidegate.contract.admin_query import RequestFilter
 from tidegate.contract.codec import encode_json
-from tidegate.engine.port import Engine
 from tidegate.errors import EngineUnavailable, ServeError
 from tidegate.lifecycle.admission_statistics import AdmissionStatistics
 from tidegate.observability.exposition import render_metrics
 from tidegate.observability.merged_metrics import MergedMetrics
 from tidegate.observability.metrics import MetricsObserver
-from tidegate.serving.admin import LiveList, choose, describe_engine, find_obstacle
+from tidegate.serving.admin import EngineViews, LiveList, choose, describe_engines, find_obstacle
+from tidegate.serving.engine_rows import EngineRow
 from tidegate.serving.reply import WholeReply
-from tidegate.serving.served_model import ServedModel
+
+_COUNTED = (
+    *("requests", "sequences", "outstanding_tokens", "submitted", "lost", "moved"),
+    *("ejections", "prompt_tokens", "matched_tokens"),
+)
 
 
 class PooledView:
@@ -28,9 +33,8 @@ class PooledView:
 
     def __init__(
         self,
-        engine: Engine,
+        engines: EngineViews,
         metrics: MetricsObserver,
-        served: ServedModel,
         order: DrainOrder,
         admission: Callable[[], AdmissionStatistics],
     ) -> None:
@@ -38,9 +42,8 @@ class PooledView:
         self.adds_gauges = False
         """Whether each worker counts its own requests only, so that the engine's gauges are their sum."""
         self._admission = admission
-        self._engine = engine
+        self._engines = engines
         self._metrics = metrics
-        self._served = served
         self._order = order
 
     async def live_requests(self, wanted: RequestFilter) -> bytes:
@@ -54,7 +57,10 @@ class PooledView:
         for answer in await self._ask_all("accounts"):
             for name, value in json.loads(answer).items():
                 totals[name] = totals.get(name, 0) + value
-        described = describe_engine(self._engine.statistics(), self._served, asdict(self._admission()))
+        answers = [msgspec.json.decode(one, type=list[EngineRow]) for one in await self._ask_all("engines")]
+        rows = add_rows(self._engines.rows(), answers)
+        admission = asdict(self._admission())
+        described = describe_engines(EngineViews(self._engines.status, lambda: rows), admission)
         if self.adds_gauges:
             described["gauges"] = await self._gauges()
         return encode_json({**described, **totals})
@@ -64,7 +70,7 @@ class PooledView:
         for answer in await self._ask_all("gauges"):
             for name, value in json.loads(answer).items():
                 sums[name] = sums.get(name, 0) + value
-        model = self._engine.statistics().model
+        model = self._engines.status().model
         if sums and model is not None:
             sums["blocks_free"] = max(0, model.num_blocks - sums["blocks_used"])
         return sums
@@ -77,7 +83,7 @@ class PooledView:
         return content_type, body
 
     async def obstacle(self) -> ServeError | None:
-        found = find_obstacle(self._engine.statistics(), is_accepting=not self._order.is_given)
+        found = find_obstacle(self._engines.status(), is_accepting=not self._order.is_given)
         if found is None and (self.pool is None or not await self.pool.count_ready()):
             return EngineUnavailable("no server process is ready")
         return found
@@ -92,7 +98,7 @@ class PooledView:
 class PooledOperator:
     """Implements the operator port of the HTTP layer. Ids are unique over all workers: one of them knows it."""
 
-    def __init__(self, view: PooledView, engine: Acts, order: DrainOrder) -> None:
+    def __init__(self, view: PooledView, engine: FleetActs, order: DrainOrder) -> None:
         self._view = view
         self._engine = engine
         self._order = order
@@ -113,3 +119,27 @@ class PooledOperator:
 
     async def restart_engine(self, wait_s: float) -> WholeReply:
         return await self._engine.restart_engine(wait_s)
+
+    async def act_on_engine(self, name: str, act: EngineAct, wait_s: float) -> WholeReply:
+        """Who gets requests is each worker's own affair: all of them are told. What they still have is theirs."""
+        reply = await self._engine.act_on_engine(name, act, wait_s)
+        if act in (EngineAct.RESTART, EngineAct.FLUSH) or self._view.pool is None:
+            return reply
+        argument = msgspec.json.encode((name, act.value)).decode()
+        told = [
+            msgspec.json.decode(one, type=EngineTold)
+            for one in await self._view.pool.ask_all("act_on_engine", argument)
+        ]
+        own = msgspec.json.decode(reply.body, type=EngineTold)
+        taken = None if own.taken is None else sum(one.taken or 0 for one in told)
+        return WholeReply(encode_json(EngineTold(name, own.state, sum(one.requests for one in told), taken)))
+
+
+def add_rows(own: list[EngineRow], others: Iterable[list[EngineRow]]) -> list[EngineRow]:
+    """Returns the rows with what other processes count for themselves added up; the rest is as `own` has it."""
+    sums = {row.name: dict.fromkeys(_COUNTED, 0) for row in own}
+    for rows in others:
+        for row in rows:
+            for column in _COUNTED:
+                sums[row.name][column] += getattr(row, column)
+    return [msgspec.structs.replace(row, **sums[row.name]) for row in own]

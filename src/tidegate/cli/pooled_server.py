@@ -1,7 +1,8 @@
-"""PooledServer: one engine, one port, several server processes; this process keeps them alive and speaks for them."""
+"""PooledServer: engines, one port, several server processes; this process keeps them alive and speaks for them."""
 
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
@@ -9,8 +10,12 @@ from structlog.typing import FilteringBoundLogger
 from tidegate import __version__
 from tidegate.cli.access import open_admin_access
 from tidegate.cli.drain_order import DrainOrder
-from tidegate.cli.engine_keeper import EngineKeeper, make_acts, make_keeper
+from tidegate.cli.engine_fleet import EngineFleet
+from tidegate.cli.engine_keeper import EngineKeeper
+from tidegate.cli.engine_specs import model_specs
+from tidegate.cli.fleet_acts import FleetActs
 from tidegate.cli.loop_lag import LoopLagProbe
+from tidegate.cli.model_engines import engine_views
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.pooled_operator import PooledOperator, PooledView
 from tidegate.cli.public_edge import tls_files
@@ -24,6 +29,7 @@ from tidegate.cli.worker_pool import WorkerPool
 from tidegate.http.listener import describe
 from tidegate.http.server import HttpServer
 from tidegate.observability.metrics import MetricsObserver
+from tidegate.system import SystemClock
 
 
 class PooledServer:
@@ -32,7 +38,7 @@ class PooledServer:
     def __init__(
         self,
         settings: Settings,
-        loaded: LoadedModel,
+        loaded: Sequence[LoadedModel],
         sockets: Sockets,
         logger: FilteringBoundLogger,
         order: DrainOrder | None = None,
@@ -44,20 +50,27 @@ class PooledServer:
         self._settings = settings
         self._logger = logger
         self._folder = Path(tempfile.mkdtemp(prefix="tidegate-workers-"))
-        self.supervisor: EngineKeeper = make_keeper(settings, loaded, logger)
+        self.fleet = EngineFleet(model_specs(settings), loaded, logger, SystemClock().now, is_watching=True)
+        views = engine_views(self.fleet.sites)
         self._pool: WorkerPool | None = None
-        self._gate = SharedGate(settings, self.supervisor.engine, logger)
+        self._gate = SharedGate(self.fleet.sites, logger)
         accounts = self._gate.statistics
-        metrics = MetricsObserver(self.supervisor.engine.statistics, accounts, __version__)
+        metrics = MetricsObserver(views.status, accounts, __version__)
+        metrics.engines = views.rows if len(self.fleet.keepers) > 1 else None
         self._lag = LoopLagProbe(metrics.loop_lag)
-        self._acts = make_acts(self.supervisor)
-        self._view = PooledView(self.supervisor.engine, metrics, loaded.served, self.order, accounts)
-        self._view.adds_gauges = is_remote(settings)
+        self._acts = FleetActs(self.fleet)
+        self._view = PooledView(views, metrics, self.order, accounts)
+        self._view.adds_gauges = all(is_remote(site.settings) for site in self.fleet.sites)
         operator = PooledOperator(self._view, self._acts, self.order)
         admin_app = build_admin_app(
             self._view, operator, settings, logger=logger, observer=metrics, authorise=open_admin_access(settings)
         )
         self.admin: HttpServer = build_server(settings, admin_app, sockets.admin)
+
+    @property
+    def supervisor(self) -> EngineKeeper:
+        """The keeper of the first engine."""
+        return self.fleet.first
 
     @property
     def pool(self) -> WorkerPool:
@@ -68,17 +81,18 @@ class PooledServer:
     async def start(self) -> None:
         """Starts engine and workers, and the admin listener."""
         self._lag.start()
-        await self.supervisor.start()
-        engine_socket = self.supervisor.socket_path
-        self._pool = WorkerPool(self._settings, self._folder, engine_socket, self._socket.fileno(), self._logger)
+        await self.fleet.start()
+        self._pool = WorkerPool(self._settings, self._folder, self.fleet.sockets, self._socket.fileno(), self._logger)
         await self._gate.start(self._pool.gate_socket)
         self._pool.start()
         self._view.pool = self._pool
         await self.admin.start()
 
     async def wait_ready(self) -> None:
-        """Waits for the engine and for every worker. Raises EngineStartFailed and RemoteStartFailed."""
-        await self.supervisor.wait_ready()
+        """Waits for the engines and for every worker. Raises EngineStartFailed or RemoteStartFailed for a model that
+        has no engine.
+        """
+        await self.fleet.wait_ready()
         await self.pool.wait_ready()
 
     async def wait_stopped(self) -> None:
@@ -98,7 +112,7 @@ class PooledServer:
         await self._gate.aclose()
         self._socket.close()
         await self.admin.stop()
-        await self.supervisor.aclose()
+        await self.fleet.aclose()
         await self._acts.aclose()
         for file in self._folder.glob("*.sock"):
             file.unlink(missing_ok=True)

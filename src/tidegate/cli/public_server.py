@@ -1,4 +1,4 @@
-"""PublicServer: the service and its public listener, around an engine that somebody else keeps alive."""
+"""PublicServer: the service and its public listener, around engines that somebody else keeps alive."""
 
 import asyncio
 import contextlib
@@ -9,11 +9,10 @@ from structlog.typing import FilteringBoundLogger
 
 from tidegate.cli.drain_order import DrainOrder
 from tidegate.cli.loop_lag import LoopLagProbe
-from tidegate.cli.model_loading import LoadedModel
+from tidegate.cli.model_engines import ModelSite
 from tidegate.cli.public_edge import tls_files
 from tidegate.cli.settings import Settings
 from tidegate.cli.wiring import ServerParts, build_parts, build_server
-from tidegate.engine.port import WatchedEngine
 from tidegate.errors import ServerDraining
 from tidegate.http.server import HttpServer
 from tidegate.lifecycle.drain import DrainEvent
@@ -30,8 +29,7 @@ class PublicServer:
     def __init__(
         self,
         settings: Settings,
-        loaded: LoadedModel,
-        engine: WatchedEngine,
+        sites: tuple[ModelSite, ...],
         sock: socket.socket,
         logger: FilteringBoundLogger,
         order: DrainOrder | None = None,
@@ -39,7 +37,7 @@ class PublicServer:
     ) -> None:
         """`gate_socket` is where another process decides who enters; None: this one does."""
         self.order = order or DrainOrder(settings.server)
-        self.parts: ServerParts = build_parts(settings, loaded, engine, logger, gate_socket)
+        self.parts: ServerParts = build_parts(settings, sites, logger, gate_socket)
         self.http: HttpServer = build_server(settings, self.parts.public_app, sock, tls=tls_files(settings))
         self._lag = LoopLagProbe(self.parts.metrics.loop_lag)
 
@@ -104,7 +102,8 @@ class PublicServer:
             await gate.aclose()
         else:
             gate.close()
-        if self.parts.service.grammars is not None:
-            await self.parts.service.grammars.aclose()
+        for service in self.parts.service.services:
+            if service.grammars is not None:
+                await service.grammars.aclose()
         self.parts.service.close()
         self.parts.access.close()

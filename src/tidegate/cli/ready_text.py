@@ -10,11 +10,11 @@ from tidegate.inference.model_info import ModelInfo
 from tidegate.serving.output_formats import OutputFormats
 
 
-def starting_text(settings: Settings, loaded: LoadedModel) -> str:
+def starting_text(settings: Settings, loaded: LoadedModel, *, num_engines: int = 1) -> str:
     """Returns what is starting, and one line each for the formats of its tool calls and its reasoning,
     and for guesses that may change its text."""
     guesses = speculation_text(settings)
-    extra = f", {guesses}" if guesses else ""
+    extra = (f", {guesses}" if guesses else "") + (f", on {num_engines} engines" if num_engines > 1 else "")
     if loaded.source is None:
         doing = f"looking for the {settings.engine.kind} engine at {settings.engine.url}"
         what = f"tidegate: {doing if is_remote(settings) else f'starting the {settings.engine.kind} engine{extra}'}"

@@ -1,10 +1,41 @@
-"""Whether the settings choose an engine on another machine. Imports nothing that such an engine needs."""
+"""Whether the settings choose an engine on another machine, and which of them then do nothing.
 
-from tidegate.cli.settings import Settings
+Imports nothing that such an engine needs.
+"""
+
+import msgspec
+
+from tidegate.cli.settings import EngineSettings, Settings
 
 REMOTE_KINDS = frozenset({"sglang", "vllm-http"})
+_BOTH = frozenset({"kind", "stall_timeout_s", "restart_wait_s", "max_sequences", "block_tokens"})
+_REMOTE_ONLY = frozenset({"url", "api_key_file", "revision", "health_interval_s"})
 
 
 def is_remote(settings: Settings) -> bool:
     """Whether the engine runs elsewhere: it is found, and not started."""
     return settings.engine.kind in REMOTE_KINDS
+
+
+def idle_settings(settings: Settings) -> list[str]:
+    """Returns the settings that were changed and have no effect on the kind of engine that was chosen."""
+    remote = is_remote(settings)
+    acting = _BOTH | _REMOTE_ONLY if remote else frozenset(EngineSettings.__struct_fields__) - _REMOTE_ONLY
+    plain = EngineSettings()
+    idle = [
+        f"engine.{field.name}"
+        for field in msgspec.structs.fields(EngineSettings)
+        if field.name not in acting and getattr(settings.engine, field.name) != getattr(plain, field.name)
+    ]
+    if settings.model.tokenizer is not None and not remote:
+        idle.append("model.tokenizer")
+    return idle
+
+
+def idle_text(settings: Settings) -> str | None:
+    """Returns one sentence for an operator; None where every setting does something."""
+    idle = idle_settings(settings)
+    if not idle:
+        return None
+    verb = "has" if len(idle) == 1 else "have"
+    return f"{', '.join(idle)} {verb} no effect on the {settings.engine.kind} engine"

@@ -1,13 +1,16 @@
-"""RunningServer: engine, listeners and service of one process, started, drained and stopped as one."""
+"""RunningServer: engines, listeners and services of one process, started, drained and stopped as one."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from structlog.typing import FilteringBoundLogger
 
 from tidegate.cli.drain_order import DrainOrder
-from tidegate.cli.engine_keeper import EngineKeeper, make_acts, make_keeper
+from tidegate.cli.engine_fleet import EngineFleet
+from tidegate.cli.engine_keeper import EngineKeeper
+from tidegate.cli.engine_specs import model_specs
+from tidegate.cli.fleet_acts import FleetActs
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.operator import ServerOperator
 from tidegate.cli.public_server import PublicServer
@@ -15,6 +18,7 @@ from tidegate.cli.settings import Settings
 from tidegate.cli.sockets import Sockets
 from tidegate.cli.wiring import ServerParts, build_admin_app, build_server
 from tidegate.http.server import HttpServer
+from tidegate.system import SystemClock
 
 
 class RunningServer:
@@ -23,22 +27,27 @@ class RunningServer:
     def __init__(
         self,
         settings: Settings,
-        loaded: LoadedModel,
+        loaded: Sequence[LoadedModel],
         sockets: Sockets,
         logger: FilteringBoundLogger,
         order: DrainOrder | None = None,
     ) -> None:
-        self.supervisor: EngineKeeper = make_keeper(settings, loaded, logger)
-        self._server = PublicServer(settings, loaded, self.supervisor.engine, sockets.public, logger, order)
+        self.fleet = EngineFleet(model_specs(settings), loaded, logger, SystemClock().now)
+        self._server = PublicServer(settings, self.fleet.sites, sockets.public, logger, order)
         self.parts: ServerParts = self._server.parts
         self.public: HttpServer = self._server.http
-        self._acts = make_acts(self.supervisor)
+        self._acts = FleetActs(self.fleet)
         operator = ServerOperator(self._server, self._acts)
         parts = self.parts
         admin_app = build_admin_app(
             parts.admin, operator, settings, logger=logger, observer=parts.observer, authorise=parts.access.admin
         )
         self.admin: HttpServer = build_server(settings, admin_app, sockets.admin)
+
+    @property
+    def supervisor(self) -> EngineKeeper:
+        """The keeper of the first engine."""
+        return self.fleet.first
 
     @property
     def order(self) -> DrainOrder:
@@ -50,14 +59,14 @@ class RunningServer:
         return self.public.url
 
     async def start(self) -> None:
-        """Starts the engine process and accepts connections; requests are refused until the engine is ready."""
-        await self.supervisor.start()
+        """Starts the engines and accepts connections; requests are refused until one is ready."""
+        await self.fleet.start()
         await self._server.start()
         await self.admin.start()
 
     async def wait_ready(self) -> None:
-        """Waits for the engine's first readiness. Raises EngineStartFailed and RemoteStartFailed."""
-        await self.supervisor.wait_ready()
+        """Waits for the engines. Raises EngineStartFailed or RemoteStartFailed for a model that has none."""
+        await self.fleet.wait_ready()
 
     async def wait_stopped(self) -> None:
         """Waits until a listener has ended by itself."""
@@ -68,10 +77,10 @@ class RunningServer:
         await self._server.drain()
 
     async def stop(self) -> None:
-        """Closes listeners and connections, then ends the engine. Idempotent."""
+        """Closes listeners and connections, then ends the engines. Idempotent."""
         await self._server.stop()
         await self.admin.stop()
-        await self.supervisor.aclose()
+        await self.fleet.aclose()
         await self._acts.aclose()
 
 

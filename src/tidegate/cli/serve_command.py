@@ -7,14 +7,17 @@ from rich.console import Console
 
 from tidegate.cli.access import AccessError, gather_access_facts, refuse_exposure
 from tidegate.cli.drain_order import DrainOrder
+from tidegate.cli.engine_fleet import EngineFleet
+from tidegate.cli.engine_specs import model_specs
 from tidegate.cli.load_error import LoadError
-from tidegate.cli.model_loading import LoadedModel, engine_fault, load_model
+from tidegate.cli.model_loading import LoadedModel, engine_fault, load_models
 from tidegate.cli.open_ledger import check_ledger
 from tidegate.cli.pooled_server import PooledServer
 from tidegate.cli.prefix_cache_text import prefix_cache_text
 from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ignore_signals, on_signals
 from tidegate.cli.public_edge import check_edge
 from tidegate.cli.ready_text import grammar_text, memory_text, ready_text, starting_text
+from tidegate.cli.remote_settings import idle_text
 from tidegate.cli.running_server import RunningServer, wait_first
 from tidegate.cli.settings import Settings
 from tidegate.cli.sockets import Sockets
@@ -31,22 +34,24 @@ def run_serve(settings: Settings) -> int:
     try:
         warnings = [*refuse_exposure(settings), *check_edge(settings)]
         check_ledger(settings)
-        loaded = load_model(settings)
+        loaded = load_models(settings)
         sockets = Sockets(settings)
     except (AccessError, LedgerBroken, LoadError, ListenError) as error:
         console.print(f"tidegate: {error}", style="red", markup=False)
         return EXIT_FAILED if isinstance(error, ListenError) else EXIT_USAGE
-    if loaded.grammar.warning is not None:
-        warnings.append(loaded.grammar.warning)
+    warnings += [model.grammar.warning for model in loaded if model.grammar.warning is not None]
+    if (idle := idle_text(settings)) is not None:
+        warnings.append(idle)
     for words in warnings:
         console.print(f"tidegate: {words}", style="yellow", markup=False)
-    console.print(starting_text(settings, loaded), markup=False)
-    console.print(grammar_text(loaded), markup=False)
+    for spec, model in zip(model_specs(settings), loaded, strict=True):
+        console.print(starting_text(spec.settings, model, num_engines=len(spec.engines)), markup=False)
+        console.print(grammar_text(model), markup=False)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(settings, loaded, sockets, console))
 
 
-async def _serve(settings: Settings, loaded: LoadedModel, sockets: Sockets, console: Console) -> int:
+async def _serve(settings: Settings, loaded: tuple[LoadedModel, ...], sockets: Sockets, console: Console) -> int:
     logger = open_log(settings)
     install_loop_reports()
     order = DrainOrder(settings.server)
@@ -57,18 +62,11 @@ async def _serve(settings: Settings, loaded: LoadedModel, sockets: Sockets, cons
         await server.start()
         if not await _wait_ready(server, order, console):
             return EXIT_OK if order.is_given else EXIT_FAILED
-        model = server.supervisor.engine.statistics().model
-        fault = engine_fault(loaded, model)
+        fault = _fault_of(server.fleet)
         if fault is not None:
             console.print(f"tidegate: {fault}", style="red", markup=False)
             return EXIT_FAILED
-        needs_key = gather_access_facts(settings).num_keys > 0
-        lacking = prefix_cache_text(settings, model)
-        for line in (f"tidegate: {lacking}" if lacking else None, memory_text(model)):
-            if line is not None:
-                console.print(line, markup=False)
-        text = ready_text(settings, loaded, server.public_url, server.admin.url, needs_key=needs_key, model=model)
-        console.print(text, markup=False)
+        _tell_ready(server, settings, console)
         await wait_first(order.wait_given(), server.wait_stopped())
         console.print(f"tidegate: finishing running requests, at most {order.timeout_s:g} s")
         was_asked = order.is_given
@@ -77,6 +75,28 @@ async def _serve(settings: Settings, loaded: LoadedModel, sockets: Sockets, cons
     finally:
         await server.stop()
         ignore_signals()
+
+
+def _fault_of(fleet: EngineFleet) -> str | None:
+    """Returns what keeps engines that have started from being served as the settings say; None if nothing."""
+    faults = [engine_fault(site.loaded, site.engines.engine.statistics().model) for site in fleet.sites]
+    return fleet.conflict or next((fault for fault in faults if fault is not None), None)
+
+
+def _tell_ready(server: RunningServer | PooledServer, settings: Settings, console: Console) -> None:
+    needs_key = gather_access_facts(settings).num_keys > 0
+    for name, reason in server.fleet.missing.items():
+        console.print(f"tidegate: engine {name}: {reason}; serving without it", style="yellow", markup=False)
+    for site in server.fleet.sites:
+        model = site.engines.engine.statistics().model
+        lacking = prefix_cache_text(site.settings, model)
+        for line in (f"tidegate: {lacking}" if lacking else None, memory_text(model)):
+            if line is not None:
+                console.print(line, markup=False)
+    site = server.fleet.sites[0]
+    model = site.engines.engine.statistics().model
+    text = ready_text(site.settings, site.loaded, server.public_url, server.admin.url, needs_key=needs_key, model=model)
+    console.print(text, markup=False)
 
 
 async def _wait_ready(server: RunningServer | PooledServer, order: DrainOrder, console: Console) -> bool:

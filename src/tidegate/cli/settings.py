@@ -119,6 +119,9 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The engine process, or the engine on another machine."""
 
     kind: Annotated[EngineKind, _text("what generates tokens; sglang and vllm-http run elsewhere")] = "llama"
+    replicas: Annotated[
+        int, _number("engine processes of this model, each with its share of threads and memory", ge=1, le=64)
+    ] = 1
     url: Annotated[str | None, _text("where an engine on another machine is, such as http://10.0.0.5:8000")] = None
     api_key_file: Annotated[str | None, _text("file with the API key that such an engine wants")] = None
     revision: Annotated[str | None, _text("name of such an engine's weights, for the served revision")] = None
@@ -180,6 +183,29 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         tuple[str, ...], _text("labels of the simulated engine's head, where it pools by rank")
     ] = ()
     simulated_cost: Annotated[bool, _text("whether the simulated engine takes the declared time")] = False
+
+
+class PoolSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Several engines of one model: who gets a request, and what happens to an engine that fails."""
+
+    routing: Annotated[
+        Literal["least_tokens", "prefix_first"],
+        _text("least work first, or the engine that has read the prompt's beginning"),
+    ] = "least_tokens"
+    load_factor: Annotated[
+        float, _number("work of an engine over the mean up to which prefix_first prefers it", ge=1, le=100)
+    ] = 1.25
+    max_moves: Annotated[
+        int, _number("how often a request without output may go to another engine when its own is lost", ge=0, le=8)
+    ] = 1
+    eject_after: Annotated[int, _number("refusals in a row that eject an engine", ge=1, le=1000)] = 3
+    eject_wait_s: Annotated[
+        float, _number("how long an engine that failed is left out; doubles each time in a row", ge=0.001, le=3600)
+    ] = 0.5
+    eject_max_wait_s: Annotated[float, _number("up to this", ge=0.001, le=3600)] = 30.0
+    rolling: Annotated[
+        bool, _text("serve different revisions under one name for a while; every answer names its own")
+    ] = False
 
 
 class GrammarSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -246,8 +272,16 @@ class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = "auto"
 
 
+class EngineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One `[[engines]]` table: what it says, over what `[model]` and `[engine]` say for all."""
+
+    name: str
+    model: ModelSettings
+    engine: EngineSettings
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All sections of `tidegate.toml`."""
+    """All sections of `tidegate.toml`, and its `[[engines]]` tables."""
 
     server: ServerSettings = ServerSettings()
     auth: AuthSettings = AuthSettings()
@@ -255,6 +289,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cors: CorsSettings = CorsSettings()
     model: ModelSettings = ModelSettings()
     engine: EngineSettings = EngineSettings()
+    pool: PoolSettings = PoolSettings()
     grammar: GrammarSettings = GrammarSettings()
     admission: AdmissionSettings = AdmissionSettings()
     deadlines: DeadlineSettings = DeadlineSettings()
@@ -262,10 +297,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: LimitSettings = LimitSettings()
     api: ApiSettings = ApiSettings()
     log: LogSettings = LogSettings()
+    engines: tuple[EngineEntry, ...] = ()
 
 
 SECTIONS: dict[str, type[msgspec.Struct]] = {
-    field.name: type(field.default) for field in msgspec.structs.fields(Settings)
+    field.name: type(field.default) for field in msgspec.structs.fields(Settings) if field.name != "engines"
 }
 
 

@@ -5,17 +5,23 @@ is silently ignored is worse than one that is refused.
 """
 
 import difflib
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from tidegate.cli.settings import SECTIONS, Settings
+from tidegate.cli.settings import SECTIONS, EngineEntry, Settings
 
 ENV_PREFIX = "TIDEGATE_"
 DEFAULT_FILE = "tidegate.toml"
+ENGINES = "engines"
+ENTRY_SECTIONS = ("model", "engine")
+"""The sections whose settings an `[[engines]]` table may give for one engine."""
+ENGINE_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class SettingsError(Exception):
@@ -59,13 +65,63 @@ def resolve(
         if value is not None and value != ():
             given[name] = _Given(value, (flag_names or {}).get(name, f"flag {name}"))
     sections = {section: _build_section(section, given) for section in SECTIONS}
-    return Resolved(msgspec.convert(sections, Settings), {name: one.origin for name, one in given.items()})
+    engines = () if file is None else _engine_entries(file, given, is_required=is_file_required)
+    settings = msgspec.structs.replace(msgspec.convert(sections, Settings), engines=engines)
+    origins = {name: one.origin for name, one in given.items()}
+    if engines:
+        origins[ENGINES] = str(file)
+    return Resolved(settings, origins)
 
 
 def _from_file(file: Path, *, is_required: bool) -> dict[str, _Given]:
+    given: dict[str, _Given] = {}
+    for section, keys in _read_file(file, is_required=is_required).items():
+        if section == ENGINES:
+            continue
+        _check_section(section, f"in {file}")
+        if not isinstance(keys, dict):
+            raise SettingsError(f"[{section}] in {file} must be a table.")
+        for key, value in keys.items():
+            _check_key(section, key, f"in {file}")
+            given[f"{section}.{key}"] = _Given(value, str(file))
+    return given
+
+
+def _engine_entries(file: Path, given: dict[str, _Given], *, is_required: bool) -> tuple[EngineEntry, ...]:
+    """Returns the `[[engines]]` tables. What a table leaves out is as `[model]` and `[engine]` say."""
+    tables = _read_file(file, is_required=is_required).get(ENGINES, [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise SettingsError(f"engines in {file} must be tables, each under its own [[{ENGINES}]].")
+    return tuple(
+        _engine_entry(table, f"[[{ENGINES}]] number {i + 1} in {file}", given) for i, table in enumerate(tables)
+    )
+
+
+def _engine_entry(table: dict[str, object], where: str, given: dict[str, _Given]) -> EngineEntry:
+    name = table.get("name")
+    if not isinstance(name, str) or ENGINE_NAME.fullmatch(name) is None:
+        raise SettingsError(f"{where} needs a name of 1 to 64 letters, digits, '.', '_' or '-', got {name!r}.")
+    own = dict(given)
+    for key, value in table.items():
+        if key == "name":
+            continue
+        section = next((section for section in ENTRY_SECTIONS if key in _keys(section)), None)
+        if section is None:
+            known = [known for section in ENTRY_SECTIONS for known in _keys(section)]
+            raise SettingsError(f"There is no setting {key} for {where}.{_nearest(key, known)}")
+        own[f"{section}.{key}"] = _Given(value, where)
+    model, engine = (_build_section(section, own) for section in ENTRY_SECTIONS)
+    return msgspec.convert({"name": name, "model": model, "engine": engine}, EngineEntry)
+
+
+def _keys(section: str) -> list[str]:
+    return [field.name for field in msgspec.structs.fields(SECTIONS[section])]
+
+
+def _read_file(file: Path, *, is_required: bool) -> dict[str, Any]:
     try:
         with file.open("rb") as stream:
-            document = tomllib.load(stream)
+            return tomllib.load(stream)
     except FileNotFoundError:
         if is_required:
             raise SettingsError(f"The settings file {file} does not exist.") from None
@@ -74,15 +130,6 @@ def _from_file(file: Path, *, is_required: bool) -> dict[str, _Given]:
         raise SettingsError(f"The settings file {file} cannot be read: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"The settings file {file} is not valid TOML: {error}.") from None
-    given: dict[str, _Given] = {}
-    for section, keys in document.items():
-        _check_section(section, f"in {file}")
-        if not isinstance(keys, dict):
-            raise SettingsError(f"[{section}] in {file} must be a table.")
-        for key, value in keys.items():
-            _check_key(section, key, f"in {file}")
-            given[f"{section}.{key}"] = _Given(value, str(file))
-    return given
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, _Given]:
@@ -128,7 +175,7 @@ def _check_section(section: str, where: str) -> None:
 
 
 def _check_key(section: str, key: str, where: str) -> None:
-    known = [field.name for field in msgspec.structs.fields(SECTIONS[section])]
+    known = _keys(section)
     if key not in known:
         raise SettingsError(f"There is no setting {section}.{key} {where}.{_nearest(key, known)}")
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
-from tidegate.cli.settings import Settings
-from tidegate.cli.wiring import build_gate
-from tidegate.engine.port import WatchedEngine
+from tidegate.cli.model_engines import ModelSite
+from tidegate.cli.model_service import build_gates
 from tidegate.engines.local.client import LocalEngine
 from tidegate.lifecycle.admission_statistics import AdmissionStatistics
 from tidegate.lifecycle.drain import Drain
@@ -20,9 +19,9 @@ LISTEN_INTERVAL_S = 0.1
 class SharedGate:
     """`start`, in the end `aclose`. Workers drain by themselves: this gate never does."""
 
-    def __init__(self, settings: Settings, engine: WatchedEngine, logger: FilteringBoundLogger) -> None:
-        self._engine = engine
-        self._gate = build_gate(settings, Drain(), engine)
+    def __init__(self, sites: tuple[ModelSite, ...], logger: FilteringBoundLogger) -> None:
+        self._engines = [engine for site in sites for engine in site.engines.parts.values()]
+        self._gate = build_gates(sites, Drain())
         self._server = GateServer(self._gate, lambda reason: logger.error("gate connection", reason=reason))
         self._task: asyncio.Task[None] | None = None
 
@@ -48,6 +47,8 @@ class SharedGate:
         num_asked = 0
         while True:
             await asyncio.sleep(LISTEN_INTERVAL_S)
-            if self._server.num_held and isinstance(self._engine, LocalEngine):
+            if self._server.num_held:
                 num_asked += 1
-                self._engine.ping(num_asked)
+                for engine in self._engines:
+                    if isinstance(engine, LocalEngine):
+                        engine.ping(num_asked)

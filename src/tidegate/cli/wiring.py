@@ -12,16 +12,15 @@ from structlog.typing import FilteringBoundLogger
 
 from tidegate import __version__
 from tidegate.cli.access import Access, open_access
-from tidegate.cli.described_settings import server_facts
-from tidegate.cli.engine_settings import told_engine, turn_rule
+from tidegate.cli.engine_settings import told_engine
+from tidegate.cli.model_engines import ModelSite, engine_views, report_engines
 from tidegate.cli.model_loading import LoadedModel
-from tidegate.cli.open_ledger import StartableLedger, ledger_facts, ledger_rules, open_ledger
+from tidegate.cli.model_service import build_gates, build_service
+from tidegate.cli.open_ledger import StartableLedger, ledger_rules, open_ledger
 from tidegate.cli.settings import Settings
 from tidegate.cli.sockets import is_loopback
 from tidegate.cli.state_folder import CALIBRATION_FILE, StateFolderError, locate_state_folder, make_private_folder
-from tidegate.contract.unknown_fields import UnknownFieldPolicy
 from tidegate.engine.options import EngineOptions
-from tidegate.engine.port import WatchedEngine
 from tidegate.engines.local.restart_policy import RestartSettings
 from tidegate.engines.local.supervisor import SupervisorSettings
 from tidegate.grammar.registry import NO_BACKEND
@@ -34,10 +33,7 @@ from tidegate.http.service_port import Admin, Operator
 from tidegate.http.settings import HttpSettings
 from tidegate.http.settings import ServerSettings as HttpServerSettings
 from tidegate.http.tls import TlsFiles
-from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
-from tidegate.lifecycle.cost_model import ChunkRule
-from tidegate.lifecycle.drain import Drain, DrainState
-from tidegate.lifecycle.ledger_rules import LedgerRules
+from tidegate.lifecycle.drain import Drain
 from tidegate.observability.access_log import AccessLog, Write
 from tidegate.observability.audit import AuditLog
 from tidegate.observability.composite_observer import CompositeObserver
@@ -45,16 +41,16 @@ from tidegate.observability.exposition import render_metrics
 from tidegate.observability.log_observer import LogObserver
 from tidegate.observability.logs import LogFormat, LogSettings, configure_logging
 from tidegate.observability.metrics import MetricsObserver
-from tidegate.observability.observer import EngineChanged, Observer
+from tidegate.observability.observer import Observer
 from tidegate.serving.admin import AdminView
 from tidegate.serving.answer_recorder import AnswerRecorder
-from tidegate.serving.driver import Surroundings
-from tidegate.serving.grammar_check import CheckBounds, GrammarCheck
+from tidegate.serving.grammar_check import join_accounts
 from tidegate.serving.idempotent_service import IdempotentService
 from tidegate.serving.local_gate import LocalGate
-from tidegate.serving.prepare import MaxDeadlines
+from tidegate.serving.model_gates import ModelGates
+from tidegate.serving.model_router import ModelRouter
 from tidegate.serving.remote_gate import RemoteGate
-from tidegate.serving.service import Service, ServiceSettings
+from tidegate.serving.service import Service
 from tidegate.system import SystemClock, entropy
 
 _log = logging.getLogger(__name__)
@@ -64,11 +60,11 @@ _log = logging.getLogger(__name__)
 class ServerParts:
     """What a running server consists of, beside its listeners and its engine."""
 
-    service: Service
+    service: Service | ModelRouter
     ledger: StartableLedger | None
     recorder: AnswerRecorder | None
     drain: Drain
-    gate: LocalGate | RemoteGate
+    gate: LocalGate | ModelGates | RemoteGate
     admin: AdminView
     metrics: MetricsObserver
     observer: Observer
@@ -94,42 +90,33 @@ def engine_options(settings: Settings, loaded: LoadedModel) -> EngineOptions:
 
 def build_parts(
     settings: Settings,
-    loaded: LoadedModel,
-    engine: WatchedEngine,
+    sites: tuple[ModelSite, ...],
     logger: FilteringBoundLogger,
     gate_socket: Path | None = None,
 ) -> ServerParts:
-    """Builds the server around an engine.
+    """Builds the server around the engines of its models.
 
-    `gate_socket` is where another process decides who enters the engine; None: this one does. Raises AccessError when
+    `gate_socket` is where another process decides who enters the engines; None: this one does. Raises AccessError when
     keys or the admin credential cannot be read, LedgerBroken when the ledger cannot be opened.
     """
     clock = SystemClock()
     drain = Drain()
-    gate = build_gate(settings, drain, engine) if gate_socket is None else RemoteGate(gate_socket, drain)
-    accounts = gate.statistics if isinstance(gate, LocalGate) else None
+    gate = build_gates(sites, drain) if gate_socket is None else RemoteGate(gate_socket, drain)
+    accounts = None if isinstance(gate, RemoteGate) else gate.statistics
     ledger = open_ledger(settings)
     rules = ledger_rules(settings)
-    metrics = MetricsObserver(
-        engine.statistics, accounts, __version__, ledger.statistics if ledger is not None else None
-    )
+    views = engine_views(sites)
+    metrics = MetricsObserver(views.status, accounts, __version__, ledger.statistics if ledger is not None else None)
+    metrics.engines = views.rows if sum(len(site.engines.parts) for site in sites) > 1 else None
     observer = CompositeObserver([metrics, LogObserver(logger, has_access_log=settings.log.access)])
-    _report_engine(engine, observer, drain)
-    surroundings = Surroundings(
-        engine,
-        gate,
-        drain,
-        observer,
-        clock,
-        settings.server.unsent_bytes,
-        on_fault=_log_fault,
-    )
-    grammars = _grammar_check(settings, loaded, observer)
-    metrics.grammars = grammars.accounts if grammars is not None else None
-    service = Service(loaded.served, surroundings, _service_settings(settings, rules), entropy, grammars)
+    report_engines(sites, observer, drain)
+    services = [build_service(site, gate, drain, observer, rules) for site in sites]
+    checks = [service.grammars for service in services if service.grammars is not None]
+    metrics.grammars = (lambda: join_accounts([check.accounts() for check in checks])) if checks else None
+    service = services[0] if len(services) == 1 else ModelRouter(services)
     recorder = AnswerRecorder(ledger, observer, rules.max_answer_bytes) if ledger is not None else None
     idempotent = IdempotentService(service, recorder, rules, observer, clock)
-    admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept), accounts)
+    admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept), accounts, views)
     access = open_access(settings, clock)
     ports = AppPorts(
         observer=observer,
@@ -153,51 +140,6 @@ def build_parts(
     )
 
 
-def _service_settings(settings: Settings, rules: LedgerRules) -> ServiceSettings:
-    return ServiceSettings(
-        settings.server.status_hold_s,
-        UnknownFieldPolicy(settings.api.unknown_fields),
-        server_facts(settings, ledger_facts(rules)),
-        MaxDeadlines(settings.deadlines.max_ms, settings.deadlines.first_token_ms),
-    )
-
-
-def _grammar_check(settings: Settings, loaded: LoadedModel, observer: Observer) -> GrammarCheck | None:
-    if loaded.grammar.compiler is None:
-        return None
-    bounds = CheckBounds(
-        limit_ms=settings.limits.grammar_compile_ms,
-        wait_ms=settings.admission.queue_deadline_ms,
-        cache_entries=settings.grammar.cache_entries,
-        cache_bytes=settings.grammar.cache_bytes,
-        num_threads=settings.grammar.compile_threads,
-    )
-    return GrammarCheck(
-        loaded.grammar.compiler, loaded.served.tokenizer_digest, bounds, clock=SystemClock(), observer=observer
-    )
-
-
-def build_gate(settings: Settings, drain: Drain, source: WatchedEngine) -> LocalGate:
-    """Returns what lets requests into the engine."""
-    engine, admission = settings.engine, settings.admission
-    limits = AdmissionLimits(
-        engine.max_sequences,
-        admission.queue_depth,
-        admission.queued_tokens,
-        admission.queue_deadline_ms,
-        admission.kv_overcommit,
-        turn_rule(admission),
-    )
-    chunks = ChunkRule(engine.max_step_tokens, engine.prefill_chunk_tokens)
-    controller = AdmissionController(limits, drain, chunks=chunks)
-    source.on_ready.append(
-        lambda greeting: controller.learn_chunks(
-            ChunkRule(greeting.model.max_step_tokens, greeting.model.prefill_chunk_tokens)
-        )
-    )
-    return LocalGate(controller, SystemClock(), source.statistics, on_fault=_log_fault)
-
-
 def _calibration_file(settings: Settings) -> str | None:
     """Where what suits this machine is remembered; None where nothing is to be timed."""
     if not settings.engine.calibrate or settings.engine.kind != "llama":
@@ -206,27 +148,6 @@ def _calibration_file(settings: Settings) -> str | None:
         return str(make_private_folder(locate_state_folder(settings)) / CALIBRATION_FILE)
     except StateFolderError:
         return None
-
-
-def _report_engine(engine: WatchedEngine, observer: Observer, drain: Drain) -> None:
-    """Tells the observer each time that the engine becomes ready or goes away, except at our own end."""
-
-    def tell(*, reason: str | None) -> None:
-        if drain.state is DrainState.STOPPED:
-            return
-        status = engine.statistics()
-        observer.engine_changed(
-            EngineChanged(
-                is_ready=reason is None,
-                epoch=status.epoch,
-                num_restarts=status.num_restarts,
-                process_id=status.process_id,
-                reason=reason,
-            )
-        )
-
-    engine.on_ready.append(lambda _greeting: tell(reason=None))
-    engine.on_lost.append(lambda reason: tell(reason=reason))
 
 
 def _access_log(settings: Settings, logger: FilteringBoundLogger) -> Write | None:
@@ -285,10 +206,6 @@ def build_server(settings: Settings, app: AsgiApp, sock: socket.socket, *, tls: 
     from tidegate.http.granian_server import GranianServer
 
     return GranianServer(app, sock, options)
-
-
-def _log_fault(fault: BaseException) -> None:
-    _log.error("a fault was contained to one request", exc_info=fault)
 
 
 def install_loop_reports() -> None:

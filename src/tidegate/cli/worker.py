@@ -15,16 +15,19 @@ import uvloop
 
 from tidegate.cli.access import AccessError
 from tidegate.cli.drain_order import DrainOrder
+from tidegate.cli.engine_specs import model_specs
+from tidegate.cli.fleet_acts import tell_engine
 from tidegate.cli.load_error import LoadError
-from tidegate.cli.model_loading import load_model
+from tidegate.cli.model_loading import load_models
 from tidegate.cli.open_ledger import check_ledger
 from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, ignore_signals, on_signals
 from tidegate.cli.public_server import PublicServer
+from tidegate.cli.reached_fleet import ReachedFleet
 from tidegate.cli.running_server import wait_first
 from tidegate.cli.wiring import install_loop_reports, open_log
 from tidegate.cli.worker_control import Answer, answer_questions
-from tidegate.cli.worker_engine import make_worker_engine
 from tidegate.cli.worker_spec import WorkerSpec
+from tidegate.contract.admin import EngineAct
 from tidegate.contract.admin_query import RequestFilter
 from tidegate.contract.codec import encode_json
 from tidegate.lifecycle.ledger_port import LedgerBroken
@@ -46,22 +49,22 @@ async def _serve(spec: WorkerSpec) -> int:
     order = DrainOrder(spec.settings.server)
     on_signals(order.give)
     try:
-        loaded = load_model(spec.settings)
+        loaded = load_models(spec.settings)
         check_ledger(spec.settings)
     except (LoadError, LedgerBroken) as error:
         logger.error("worker failed", reason=str(error))
         return EXIT_FAILED
-    tie = make_worker_engine(spec, loaded, logger)
+    fleet = ReachedFleet(model_specs(spec.settings), loaded, spec.engine_sockets, logger)
     try:
         server = PublicServer(
-            spec.settings, loaded, tie.engine, socket(fileno=spec.listener_fd), logger, order, Path(spec.gate_socket)
+            spec.settings, fleet.sites, socket(fileno=spec.listener_fd), logger, order, Path(spec.gate_socket)
         )
     except AccessError as error:
         logger.error("worker failed", reason=str(error))
         return EXIT_FAILED
-    control = await answer_questions(Path(spec.control_socket), _answers(server))
+    control = await answer_questions(Path(spec.control_socket), _answers(server, fleet))
     try:
-        await tie.start()
+        await fleet.start()
         await server.start(patience_s=_PATIENCE_S)
         await wait_first(_wait_parent_gone(), order.wait_given(), server.http.wait_stopped())
         was_asked = order.is_given
@@ -70,11 +73,11 @@ async def _serve(spec: WorkerSpec) -> int:
     finally:
         control.close()
         await server.stop()
-        await tie.aclose()
+        await fleet.aclose()
         ignore_signals()
 
 
-def _answers(server: PublicServer) -> dict[str, Answer]:
+def _answers(server: PublicServer, fleet: ReachedFleet) -> dict[str, Answer]:
     view = server.parts.admin
 
     def list_requests(argument: str) -> bytes:
@@ -84,6 +87,11 @@ def _answers(server: PublicServer) -> dict[str, Answer]:
         server.begin_drain(msgspec.json.decode(argument, type=float | None))
         return b"yes"
 
+    def act_on_engine(argument: str) -> bytes:
+        name, word = msgspec.json.decode(argument, type=tuple[str, str])
+        site = next(site for site in fleet.sites if name in site.engines.parts)
+        return encode_json(tell_engine(site, name, EngineAct(word), is_sure=True))
+
     return {
         "requests": list_requests,
         "abort": lambda request_id: (view.abort(request_id) or "").encode(),
@@ -92,6 +100,8 @@ def _answers(server: PublicServer) -> dict[str, Answer]:
         "gauges": lambda _: encode_json(view.gauges()),
         "metrics": lambda _: view.expose("")[1],
         "ready": lambda _: b"yes" if server.is_ready else b"no",
+        "engines": lambda _: encode_json(view.engine_rows()),
+        "act_on_engine": act_on_engine,
     }
 
 

@@ -1,4 +1,4 @@
-"""How a worker process reaches the engine: over the socket of the one that its parent keeps, or on another machine."""
+"""How a worker process reaches an engine: over the socket of the one that its parent keeps, or on another machine."""
 
 import asyncio
 from pathlib import Path
@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING, Union
 
 from structlog.typing import FilteringBoundLogger
 
+from tidegate.cli.engine_specs import EngineSpec
 from tidegate.cli.model_loading import LoadedModel
-from tidegate.cli.worker_spec import WorkerSpec
 from tidegate.engines.local.client import LocalEngine
 from tidegate.engines.local.link import EngineLink
+from tidegate.lifecycle.poison import PoisonWatch
 
 if TYPE_CHECKING:
     from tidegate.cli.remote_keeper import RemoteKeeper
 
 
 class LinkedEngine:
-    """`start`, in the end `aclose`. Belongs to one event loop."""
+    """`start`, in the end `aclose`. Belongs to one event loop. Engines of one pool share one `poison`."""
 
-    def __init__(self, socket_path: Path) -> None:
-        self.engine = LocalEngine(asyncio.get_running_loop().call_exception_handler)
+    def __init__(self, socket_path: Path, poison: PoisonWatch | None = None) -> None:
+        self.engine = LocalEngine(asyncio.get_running_loop().call_exception_handler, poison=poison)
         self._link = EngineLink(self.engine, socket_path)
 
     async def start(self) -> None:
@@ -32,11 +33,18 @@ class LinkedEngine:
 
 
 def make_worker_engine(
-    spec: WorkerSpec, loaded: LoadedModel, logger: FilteringBoundLogger
+    spec: EngineSpec,
+    socket_path: str | None,
+    loaded: LoadedModel,
+    logger: FilteringBoundLogger,
+    poison: PoisonWatch | None = None,
 ) -> Union[LinkedEngine, "RemoteKeeper"]:
-    """Returns the way to the engine, not started. Call on the event loop. Raises LoadError."""
-    if spec.engine_socket is None:
+    """Returns the way to an engine, not started. Call on the event loop. Raises LoadError.
+
+    `socket_path` is None for an engine that is on another machine.
+    """
+    if socket_path is None:
         from tidegate.cli.remote_keeper import RemoteKeeper
 
         return RemoteKeeper(spec.settings, loaded, logger)
-    return LinkedEngine(Path(spec.engine_socket))
+    return LinkedEngine(Path(socket_path), poison)

@@ -1,4 +1,4 @@
-"""WorkerPool: the server processes that share one listening socket and one engine, kept alive from the first process.
+"""WorkerPool: the server processes that share one listening socket and the engines, kept alive from the first process.
 
 A worker that ends by itself is started again after a wait that doubles with each end in a row. The pool answers for
 its workers: their live requests joined, their counts added up.
@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -35,13 +36,13 @@ class WorkerPool:
         self,
         settings: Settings,
         folder: Path,
-        engine_socket: Path | None,
+        engine_sockets: Mapping[str, Path],
         listener_fd: int,
         logger: FilteringBoundLogger,
     ) -> None:
         self._settings = settings
         self._folder = folder
-        self._engine_socket = engine_socket
+        self._engine_sockets = {name: str(path) for name, path in engine_sockets.items()}
         self._listener_fd = listener_fd
         self._logger = logger
         self._processes: dict[int, Process] = {}
@@ -110,8 +111,7 @@ class WorkerPool:
 
     def _spec(self, index: int) -> WorkerSpec:
         control, gate = str(self._control_socket(index)), str(self.gate_socket)
-        engine = None if self._engine_socket is None else str(self._engine_socket)
-        return WorkerSpec(self._settings, self._listener_fd, engine, control, gate)
+        return WorkerSpec(self._settings, self._listener_fd, self._engine_sockets, control, gate)
 
     async def _keep_alive(self, index: int) -> None:
         policy = RestartPolicy(RestartSettings(max_failed_starts=None))

@@ -6,13 +6,12 @@ from tidegate.cli.settings import Settings
 
 
 class WorkerSpec(msgspec.Struct, frozen=True):
-    """`settings` are those of the server. Sockets are paths: of the engine, of this worker's control, of the gate.
-
-    `engine_socket` is None for an engine on another machine: each worker finds it by itself.
+    """`settings` are those of the server. Sockets are paths: of the engines by their names, of this worker's control,
+    of the gate. An engine on another machine has none: each worker finds it by itself.
     """
 
     settings: Settings
     listener_fd: int
-    engine_socket: str | None
+    engine_sockets: dict[str, str]
     control_socket: str
     gate_socket: str

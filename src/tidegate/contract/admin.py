@@ -1,5 +1,6 @@
 """Bodies and answers of the admin listener's POST routes. Bodies are optional; unknown members are refused."""
 
+from enum import Enum
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -33,6 +34,29 @@ class RestartBody(msgspec.Struct, frozen=True):
     """`wait_s`: how long the answer may wait for the new engine to be ready; absent: it does not wait."""
 
     wait_s: Annotated[float, Meta(ge=0, le=MAX_WAIT_S)] | None = None
+
+
+class EngineAct(Enum):
+    """What can be done to one engine by its name: the last part of the route."""
+
+    DRAIN = "drain"
+    """No more requests; what it works on goes on."""
+    EJECT = "eject"
+    """No more requests; what it works on moves where nothing was sent, and fails otherwise."""
+    RETURN = "return"
+    """The end of either."""
+    RESTART = "restart"
+    FLUSH = "flush"
+    """Drops its prefix cache."""
+
+
+class EngineTold(msgspec.Struct, frozen=True):
+    """`state` is what the engine is now; `requests` are still with it. Of `eject`: `taken` were taken from it."""
+
+    engine: str
+    state: str
+    requests: int
+    taken: int | None = None
 
 
 class DrainBegun(msgspec.Struct, frozen=True):

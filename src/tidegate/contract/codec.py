@@ -22,8 +22,14 @@ from tidegate.contract.json_depth import check_json_depth
 from tidegate.contract.json_size import check_json_size
 from tidegate.contract.score import RerankRequest, ScoreRequest
 from tidegate.contract.tokenize import DetokenizeRequest, TokenizeRequest
+from tidegate.errors import InvalidRequest
 
 _T = TypeVar("_T")
+
+
+class _ModelOnly(msgspec.Struct):
+    model: str | None = None
+
 
 _CHAT = msgspec.json.Decoder(ChatRequest)
 _COMPLETION = msgspec.json.Decoder(CompletionRequest)
@@ -33,6 +39,7 @@ _RERANK = msgspec.json.Decoder(RerankRequest)
 _CLASSIFY = msgspec.json.Decoder(ClassifyRequest)
 _TOKENIZE = msgspec.json.Decoder(TokenizeRequest)
 _DETOKENIZE = msgspec.json.Decoder(DetokenizeRequest)
+_MODEL_ONLY = msgspec.json.Decoder(_ModelOnly)
 _VALUE = msgspec.json.Decoder()
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ENCODER = msgspec.json.Encoder()
@@ -75,6 +82,14 @@ def decode_tokenize(body: bytes, limits: Limits) -> TokenizeRequest:
 
 def decode_detokenize(body: bytes, limits: Limits) -> DetokenizeRequest:
     return _decode(_DETOKENIZE, body, limits)
+
+
+def peek_model(body: bytes, limits: Limits) -> str | None:
+    """Returns the model that a request asks for; None where it asks for none, or is wrong in any way."""
+    try:
+        return _decode(_MODEL_ONLY, body, limits).model
+    except InvalidRequest:
+        return None
 
 
 def decode_value(text: bytes, limits: Limits) -> object:

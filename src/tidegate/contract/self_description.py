@@ -70,6 +70,14 @@ class DescribedReading(Struct, frozen=True, kw_only=True):
     labels: list[str]
 
 
+class DescribedEngine(Struct, frozen=True, kw_only=True):
+    """One of several engines of a model. `revision` is null before it has been ready for the first time."""
+
+    name: str
+    ready: bool
+    revision: str | None
+
+
 class DescribedModel(Struct, frozen=True, kw_only=True):
     """One served model. `id` is the name that answers carry; `aliases` are the other names that requests may use."""
 
@@ -87,6 +95,8 @@ class DescribedModel(Struct, frozen=True, kw_only=True):
     reading: DescribedReading | None
     """Null while the engine starts."""
     endpoints: list[ServedEndpoint]
+    engines: list[DescribedEngine]
+    """Where there are several. Every answer names the revision of the one that answered."""
 
 
 class DescribedRoute(Struct, frozen=True, kw_only=True):

@@ -77,3 +77,5 @@ class EngineStatus(msgspec.Struct, frozen=True):
     """Requests that the engine died with, and that have not completed since."""
     num_poison_refusals: int = 0
     """Requests refused because the engine died with them in it again and again."""
+    num_engines: int = 1
+    """Engines behind this port that get requests now; at least 1. `model` then has the rows and blocks of all."""

@@ -7,6 +7,7 @@ import msgspec
 BackendName = Literal["llama", "scripted", "simulated"]
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]
+Count64 = Annotated[int, msgspec.Meta(ge=1)]
 KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
 PoolingChoice = Literal["auto", "mean", "cls", "last", "rank"]
 
@@ -39,6 +40,8 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     `embeddings` and the two after it concern prompts that are only read: whether any are (`auto`: where the model and
     the memory allow, and nothing is taken before the first one comes), how they are pooled (`auto`: as the model says),
     and the longest in tokens beside a model that generates. `simulated_labels` are those of a simulated `rank`.
+
+    `memory_bytes` is the most of this machine's free memory that llama.cpp may plan with, where others share it.
     """
 
     backend: BackendName
@@ -73,6 +76,7 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     pooling: PoolingChoice = "auto"
     embedding_tokens: Count | None = None
     simulated_labels: tuple[str, ...] = ()
+    memory_bytes: Count64 | None = None
 
 
 class OptionsError(Exception):

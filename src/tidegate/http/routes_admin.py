@@ -6,7 +6,7 @@ Nothing here is reachable on the public listener. Every act leaves one audit rec
 from collections.abc import Awaitable, Callable
 
 from tidegate.contract import headers as names
-from tidegate.contract.admin import DrainBody, NoFields, RestartBody, decode_admin_body
+from tidegate.contract.admin import DrainBody, EngineAct, NoFields, RestartBody, decode_admin_body
 from tidegate.contract.admin_query import read_filter
 from tidegate.contract.error_table import row_of
 from tidegate.errors import EngineUnavailable, ServeError
@@ -84,7 +84,20 @@ def operator_routes(operator: Operator, settings: HttpSettings, audit: Audit) ->
         ("/admin/v1/cache/flush", flush),
         ("/admin/v1/engine/restart", restart),
     ]
+    acts += [(f"/admin/v1/engines/{{id}}/{act.value}", _on_engine(operator, act)) for act in EngineAct]
     return [Route("POST", pattern, _audited(act, settings, audit)) for pattern, act in acts]
+
+
+def _on_engine(operator: Operator, act: EngineAct) -> Act:
+    async def handle(exchange: Exchange, body: bytes) -> WholeReply:
+        if act is EngineAct.RESTART:
+            wait_s = decode_admin_body(body, RestartBody).wait_s or 0.0
+        else:
+            decode_admin_body(body, NoFields)
+            wait_s = 0.0
+        return await operator.act_on_engine(exchange.argument, act, wait_s)
+
+    return handle
 
 
 def _audited(act: Act, settings: HttpSettings, audit: Audit) -> Callable[[Exchange], Awaitable[None]]:

@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from tidegate.contract.admin import EngineAct
 from tidegate.contract.admin_query import RequestFilter
 from tidegate.errors import ServeError
 from tidegate.lifecycle.principal import Principal
@@ -88,5 +89,12 @@ class Operator(Protocol):
         ...
 
     async def restart_engine(self, wait_s: float) -> WholeReply:
-        """Ends the engine process and starts another; waits at most `wait_s` for it to be ready."""
+        """Ends the engine process and starts another; waits at most `wait_s` for it to be ready.
+
+        Of several engines one after the other.
+        """
+        ...
+
+    async def act_on_engine(self, name: str, act: EngineAct, wait_s: float) -> WholeReply:
+        """Does something to one engine. Raises RouteNotFound for a name that none has, and UnsupportedParameter."""
         ...

@@ -95,7 +95,10 @@ Decision = Grant | Refusal
 
 
 class AdmissionController:
-    """One server's gate. With `declared` costs nothing is learned; `chunks` is how the engine cuts long prompts."""
+    """One model's gate. With `declared` costs nothing is learned; `chunks` is how the engine cuts long prompts.
+
+    `quotas` are shared by the gates of all models: a key's quotas count over all of them.
+    """
 
     def __init__(
         self,
@@ -104,10 +107,12 @@ class AdmissionController:
         *,
         declared: CostModel | None = None,
         chunks: ChunkRule | None = None,
+        quotas: KeyQuotas | None = None,
     ) -> None:
         self.limits = limits
         self._drain = drain
-        self._quotas = KeyQuotas()
+        self._quotas = KeyQuotas() if quotas is None else quotas
+        self._has_own_quotas = quotas is None
         self._room = WaitingRoom(limits.turns)
         self._load = EngineLoad(limits.max_sequences)
         self._forecast = Forecast(declared, chunks)
@@ -194,6 +199,10 @@ class AdmissionController:
         """Takes how the engine cuts long prompts."""
         self._forecast.chunks = chunks
 
+    def resize(self, num_rows: int, num_engines: int) -> None:
+        """Takes how many sequences run at once, in how many engines, where that changes while the server runs."""
+        self._load.resize(num_rows, num_engines)
+
     def observe(self, totals: StepTotals, num_blocks: int | None, now: float) -> None:
         """Takes what the engine says of itself: what it has done, and how many KV blocks it has (None: not known)."""
         self._load.capacity_blocks = None if num_blocks is None else num_blocks * self.limits.kv_overcommit
@@ -258,14 +267,14 @@ class AdmissionController:
             raise InternalError(f"{self._num_entered} entered, {num_gone} went on, {len(self._room)} wait")
         if self._num_acquired - self._num_released != len(self._load.permits):
             raise InternalError(f"{self._num_acquired} acquired, {self._num_released} released")
-        if not self.num_live and self._quotas.num_reservations:
+        if self._has_own_quotas and not self.num_live and self._quotas.num_reservations:
             raise InternalError(f"{self._quotas.num_reservations} reservations of requests that have gone")
 
     # ---- entering ----
 
     def _check_depth(self, ticket: Ticket) -> None:
         num_live = self._load.num_sequences + self._room.num_sequences
-        num_waiting = num_live + ticket.num_choices - self.limits.max_sequences
+        num_waiting = num_live + ticket.num_choices - self._load.max_sequences
         if len(self._room) or not self._load.has_room(ticket):
             num_waiting = max(num_waiting, self._room.num_sequences + ticket.num_choices)
         if num_waiting > self.limits.queue_depth and num_live:

@@ -37,10 +37,11 @@ class Permit:
 
 
 class EngineLoad:
-    """`capacity_blocks` is None until somebody knows it."""
+    """`capacity_blocks` is None until somebody knows it. Several engines behind one port count as one here."""
 
     def __init__(self, max_sequences: int) -> None:
         self.max_sequences = max_sequences
+        self.num_engines = 1
         self.capacity_blocks: float | None = None
         self.permits: dict[str, Permit] = {}
         self.unstarted: dict[str, Permit] = {}
@@ -52,6 +53,12 @@ class EngineLoad:
         """Since when the oldest of the unstarted is under way."""
         self.row_freed_at = 0.0
         """When a row was given back last, or the last one taken."""
+        self._num_rows = max_sequences + look_ahead(max_sequences)
+
+    def resize(self, max_sequences: int, num_engines: int = 1) -> None:
+        """There are so many rows now, in so many engines. What is in stays in, even where it is more."""
+        self.max_sequences = max_sequences
+        self.num_engines = num_engines
         self._num_rows = max_sequences + look_ahead(max_sequences)
 
     @property

@@ -12,6 +12,10 @@ ended nothing is expected of rows.
 Both sums say the least that a request can expect: it is vetoed when even that is too late. What is predicted does not
 change a request's order.
 
+Several engines prefill at once, and which one a request will meet is not known: then as many prefills as there are
+engines count as done already, and the rest as spread so that the least loaded engine has the least that it can have,
+given that no engine gets more than the largest of them above another (`engines/pool/routing.py`).
+
 Does not know deadlines, and changes nothing but what it has learned.
 """
 
@@ -48,8 +52,9 @@ class RowTimes:
 class Survey:
     """What stands before one more request at one instant. `pass_by` puts requests in front.
 
-    `prefill_from`: when the prefill under way is done; `prefill_s`: all those behind it. `num_rows_short`: how many
-    rows must become free before the next request gets one; `row_from`: when the first one is expected.
+    `prefill_from`: when the prefill under way is done; `prefill_s`: the sum of those behind it, `prefill_max_s` the
+    longest. `num_rows_short`: how many rows must become free before the next request gets one; `row_from`: when the
+    first one is expected.
     """
 
     model: CostModel
@@ -60,6 +65,8 @@ class Survey:
     num_rows_short: int
     row_from: float
     row_s: float
+    num_engines: int = 1
+    prefill_max_s: float = 0.0
 
     def prefill_time(self, num_tokens: int) -> float:
         """Returns what the prefill of one prompt takes."""
@@ -70,7 +77,9 @@ class Survey:
 
     def pass_by(self, ticket: Ticket) -> None:
         """Another request goes first."""
-        self.prefill_s += self.prefill_time(ticket.num_prompt_tokens)
+        seconds = self.prefill_time(ticket.num_prompt_tokens)
+        self.prefill_s += seconds
+        self.prefill_max_s = max(self.prefill_max_s, seconds)
         self.num_rows_short += ticket.num_choices
 
     def pass_by_all(self, num_requests: int, num_tokens: int, num_sequences: int) -> None:
@@ -82,13 +91,19 @@ class Survey:
 
     def predict(self, ticket: Ticket) -> float:
         """Returns the instant of the request's first token, if it came next."""
-        queued_until = max(self.prefill_from + self.prefill_s, self.row_from + self._rows_s)
+        queued_until = max(self.prefill_from + self._prefills_s, self.row_from + self._rows_s)
         return queued_until + self.prefill_time(ticket.num_prompt_tokens) + self.model.step_s
 
     def time_after_now(self, ticket: Ticket) -> float:
         """Returns the least time from any later instant to the first token, should nothing move until then."""
-        rest_s = max(self.prefill_s, self._rows_s)
+        rest_s = max(self._prefills_s, self._rows_s)
         return rest_s + self.prefill_time(ticket.num_prompt_tokens) + self.model.step_s
+
+    @property
+    def _prefills_s(self) -> float:
+        if self.num_engines == 1:
+            return self.prefill_s
+        return max(0.0, self.prefill_s - (self.num_engines - 1) * self.prefill_max_s) / self.num_engines
 
     @property
     def _rows_s(self) -> float:
@@ -125,9 +140,12 @@ class Forecast:
         is_mixed = load.num_started > 0
         chunk = self.chunks.beside_decodes if is_mixed else self.chunks.alone
         row_s = (self.row_times.mean_s or 0.0) / load.max_sequences
-        survey = Survey(model, chunk, is_mixed, now, 0.0, 0, now, row_s)
+        survey = Survey(model, chunk, is_mixed, now, 0.0, 0, now, row_s, load.num_engines)
         prefills = [survey.prefill_time(permit.ticket.num_prompt_tokens) for permit in load.unstarted.values()]
-        if prefills:
+        if load.num_engines > 1:
+            behind = prefills[load.num_engines :]
+            survey.prefill_s, survey.prefill_max_s = sum(behind), max(behind, default=0.0)
+        elif prefills:
             survey.prefill_from = max(now, load.prefill_since + prefills[0])
             survey.prefill_s = sum(prefills[1:])
         survey.num_rows_short = load.num_sequences + 1 - load.max_sequences

@@ -25,6 +25,8 @@ class Ticket:
     first_token_by: float | None = None
     finish_by: float | None = None
     quotas: Quotas = field(default_factory=Quotas)
+    model: str = ""
+    """A name of the model that is asked for, where there are several."""
 
     @property
     def num_tokens(self) -> int:

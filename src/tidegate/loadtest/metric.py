@@ -1,7 +1,7 @@
 """The numbers of a run that can be compared and required, by name. Pure.
 
-`ttft_p50`, `itl_p99`, `tpot_p50`, `e2e_p95`, ..., `itl_max` (seconds), `requests_per_s`, `output_tokens_per_s`, `goodput_per_s`,
-`good_share`, `error_share`; with a group's name before it (`short.itl_p99`) of that group alone.
+`ttft_p50`, `itl_p99`, `tpot_p50`, `e2e_p95`, ..., `itl_max` (seconds), `requests_per_s`, `output_tokens_per_s`,
+`goodput_per_s`, `good_share`, `error_share`; with a group's name before it (`short.itl_p99`) of that group alone.
 """
 
 from collections.abc import Callable

@@ -79,6 +79,33 @@ ENGINE: tuple[Metric, ...] = (
     _metric("engine_pooled_batch_seconds", _COUNTER, "Time spent in them."),
 )
 
+POOL: tuple[Metric, ...] = (
+    _metric("pool_engine_up", _GAUGE, "1 while this engine is ready, 0 while it is not.", "engine", "model"),
+    _metric(
+        "pool_engine_state",
+        _GAUGE,
+        "1 for the state of this engine: starting, ready, ejected, probing, draining, gone.",
+        "engine",
+        "model",
+        "state",
+    ),
+    _metric("pool_engine_requests", _GAUGE, "Requests that this engine has.", "engine", "model"),
+    _metric("pool_engine_outstanding_tokens", _GAUGE, "Tokens that this engine still owes.", "engine", "model"),
+    _metric("pool_engine_submitted", _COUNTER, "Requests that were given to this engine.", "engine", "model"),
+    _metric("pool_engine_lost", _COUNTER, "Requests that this engine refused or lost.", "engine", "model"),
+    _metric("pool_engine_moved", _COUNTER, "Of those, the ones that another engine took over.", "engine", "model"),
+    _metric("pool_engine_ejections", _COUNTER, "How often this engine was ejected.", "engine", "model"),
+    _metric("pool_engine_prompt_tokens", _COUNTER, "Prompt tokens that were given to this engine.", "engine", "model"),
+    _metric(
+        "pool_engine_matched_tokens",
+        _COUNTER,
+        "Of those, the ones that were expected in its prefix cache.",
+        "engine",
+        "model",
+    ),
+)
+"""Where there are several engines."""
+
 ADMISSION: tuple[Metric, ...] = (
     _metric("admission_requests", _GAUGE, "Requests that hold a permit."),
     _metric("admission_sequences", _GAUGE, "Sequences of the requests that hold a permit."),
@@ -166,4 +193,4 @@ PROCESS: tuple[Metric, ...] = (
 
 BUILD = _metric("build", Kind.INFO, "Version of the server and of its Python.", "version", "python")
 
-CATALOG: tuple[Metric, ...] = (*ENGINE, *ADMISSION, *REQUESTS, *LEDGER, *IDEMPOTENCY, *GRAMMARS, *PROCESS, BUILD)
+CATALOG: tuple[Metric, ...] = (*ENGINE, *POOL, *ADMISSION, *REQUESTS, *LEDGER, *IDEMPOTENCY, *GRAMMARS, *PROCESS, BUILD)

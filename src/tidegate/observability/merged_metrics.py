@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tidegate.observability.catalog import ENGINE
 
-_ENGINE_NAMES = frozenset(metric.name for metric in ENGINE) - {
+_ENGINE_NAMES = frozenset({*(metric.name for metric in ENGINE), "tidegate_pool_engine_up"}) - {
     "tidegate_stale_outputs_dropped",
     "tidegate_poison_suspects",
     "tidegate_poison_refusals",

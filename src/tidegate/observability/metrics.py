@@ -10,7 +10,7 @@ well.
 """
 
 import platform
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.metrics_core import (
@@ -28,7 +28,7 @@ from tidegate.observability.catalog import Kind, Metric
 from tidegate.observability.histogram import Histogram
 from tidegate.observability.label_counter import OTHER, LabelCounter
 from tidegate.observability.observer import EngineChanged, GrammarChecked, RequestEnded
-from tidegate.observability.views import AdmissionView, EngineView, GaugesView, GrammarsView, LedgerView
+from tidegate.observability.views import AdmissionView, EngineRowView, EngineView, GaugesView, GrammarsView, LedgerView
 
 SUCCESSES = frozenset({"stop", "length", "tool_calls", "content_filter", "read"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -73,6 +73,8 @@ class MetricsObserver:
         self._admission = admission
         self._build = {"version": version, "python": platform.python_version()}
         self._num_delivered = 0
+        self.engines: Callable[[], Sequence[EngineRowView]] | None = None
+        """Gives a row for each engine; None where there is only one, and their metrics absent."""
         self.grammars: Callable[[], GrammarsView] | None = None
         """Gives the accounts of compiled constraints; None where none are served, and their metrics absent."""
         self.num_tasks: Callable[[], int] = lambda: 0
@@ -161,6 +163,8 @@ class MetricsObserver:
         """Yields every family with its current samples, in the order of the catalog."""
         engine = self._engine()
         series = _engine_series(engine, engine.gauges)
+        if self.engines is not None:
+            series.update(_pool_series(self.engines()))
         if self._admission is not None:
             series.update(_admission_series(self._admission()))
         if self._ledger is not None:
@@ -238,6 +242,24 @@ def _engine_series(engine: EngineView, gauges: GaugesView) -> dict[str, Series]:
     states = {"free": gauges.blocks_free, "cached": gauges.blocks_cached, "used": gauges.blocks_used}
     series["tidegate_kv_blocks"] = [((state,), float(up * number)) for state, number in states.items()]
     return series
+
+
+def _pool_series(engines: Sequence[EngineRowView]) -> dict[str, Series]:
+    def column(value: Callable[[EngineRowView], float]) -> Series:
+        return [((one.name, one.model), float(value(one))) for one in engines]
+
+    return {
+        "tidegate_pool_engine_up": column(lambda one: one.ready),
+        "tidegate_pool_engine_state": [((one.name, one.model, one.state), 1.0) for one in engines],
+        "tidegate_pool_engine_requests": column(lambda one: one.requests),
+        "tidegate_pool_engine_outstanding_tokens": column(lambda one: one.outstanding_tokens),
+        "tidegate_pool_engine_submitted": column(lambda one: one.submitted),
+        "tidegate_pool_engine_lost": column(lambda one: one.lost),
+        "tidegate_pool_engine_moved": column(lambda one: one.moved),
+        "tidegate_pool_engine_ejections": column(lambda one: one.ejections),
+        "tidegate_pool_engine_prompt_tokens": column(lambda one: one.prompt_tokens),
+        "tidegate_pool_engine_matched_tokens": column(lambda one: one.matched_tokens),
+    }
 
 
 def _admission_series(admission: AdmissionView) -> dict[str, Series]:

@@ -40,13 +40,16 @@ class RequestEnded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EngineChanged(msgspec.Struct, frozen=True, kw_only=True):
-    """The engine became ready or went away. `reason` is for people: an exit status, a message of the engine."""
+    """An engine became ready or went away. `reason` is for people: an exit status, a message of the engine. `engine`
+    names it where there are several.
+    """
 
     is_ready: bool
     epoch: int
     num_restarts: int
     process_id: int | None = None
     reason: str | None = None
+    engine: str | None = None
 
 
 class GrammarChecked(msgspec.Struct, frozen=True, kw_only=True):

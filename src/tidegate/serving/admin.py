@@ -1,7 +1,7 @@
 """The operator's view of a server: live requests, the engine, readiness, metrics; and the end of one request."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 import msgspec
 
@@ -11,7 +11,8 @@ from tidegate.engine.gauges import EngineStatus
 from tidegate.errors import DeadlineExceeded, EngineUnavailable, ServeError, ServerDraining
 from tidegate.lifecycle.admission_statistics import AdmissionStatistics
 from tidegate.serving.driver import RequestDriver
-from tidegate.serving.served_model import ServedModel
+from tidegate.serving.engine_rows import EngineRow
+from tidegate.serving.model_router import ModelRouter
 from tidegate.serving.service import Service
 
 MetricsSource = Callable[[str], tuple[bytes, str]]
@@ -42,20 +43,30 @@ class LiveList(msgspec.Struct, frozen=True):
     total: int
 
 
+@dataclass(frozen=True, slots=True)
+class EngineViews:
+    """What is said of the engines: `status` of all together, `rows` of each."""
+
+    status: Callable[[], EngineStatus]
+    rows: Callable[[], list[EngineRow]]
+
+
 class AdminView:
     """Implements the admin port of the HTTP layer. `admission` is None where another process decides who enters."""
 
     def __init__(
         self,
-        service: Service,
+        service: Service | ModelRouter,
         now: Callable[[], float],
         metrics: MetricsSource,
         admission: Callable[[], AdmissionStatistics] | None,
+        engines: EngineViews,
     ) -> None:
         self._service = service
         self._now = now
         self._metrics = metrics
         self._admission = admission
+        self._engines = engines
 
     def list_requests(self, wanted: RequestFilter) -> LiveList:
         """Returns the live requests that are wanted, oldest first."""
@@ -77,16 +88,20 @@ class AdminView:
 
     def accounts(self) -> dict[str, int]:
         """Returns the counts of this process that add up over several."""
-        status = self._service.engine.statistics()
+        status = self._engines.status()
         return {
             "stale_outputs": status.num_stale_outputs,
             "poison_suspects": status.num_poison_suspects,
             "poison_refusals": status.num_poison_refusals,
         }
 
+    def engine_rows(self) -> list[EngineRow]:
+        """Returns a row for each engine, with the counts of this process."""
+        return self._engines.rows()
+
     def gauges(self) -> dict[str, object]:
-        """Returns the engine's gauges as this process knows them, by name."""
-        return _members(self._service.engine.statistics().gauges)
+        """Returns the engines' gauges as this process knows them, by name."""
+        return _members(self._engines.status().gauges)
 
     def expose(self, accept: str) -> tuple[str, bytes]:
         """Returns content type and body of the metrics, in the format that an `Accept` header prefers."""
@@ -97,15 +112,14 @@ class AdminView:
         return encode_json(self.list_requests(wanted))
 
     async def engine(self) -> bytes:
-        status = self._service.engine.statistics()
         admission = {} if self._admission is None else asdict(self._admission())
-        return encode_json(describe_engine(status, self._service.served, admission))
+        return encode_json(describe_engines(self._engines, admission))
 
     async def metrics(self, accept: str) -> tuple[str, bytes]:
         return self.expose(accept)
 
     async def obstacle(self) -> ServeError | None:
-        return find_obstacle(self._service.engine.statistics(), is_accepting=self._service.is_accepting)
+        return find_obstacle(self._engines.status(), is_accepting=self._service.is_accepting)
 
     def is_alive(self) -> bool:
         return True
@@ -126,8 +140,10 @@ def find_obstacle(status: EngineStatus, *, is_accepting: bool) -> ServeError | N
     return None
 
 
-def describe_engine(status: EngineStatus, served: ServedModel, admission: Mapping[str, object]) -> dict[str, object]:
-    """Returns the engine's state, accounts and model for people and scripts."""
+def describe_engines(engines: EngineViews, admission: Mapping[str, object]) -> dict[str, object]:
+    """Returns state, accounts and model of the engines for people and scripts: of all together, and a row of each."""
+    status, rows = engines.status(), engines.rows()
+    revisions = {row.revision for row in rows if row.revision is not None}
     return {
         "ready": status.is_ready,
         "condition": status.condition,
@@ -138,10 +154,11 @@ def describe_engine(status: EngineStatus, served: ServedModel, admission: Mappin
         "stale_outputs": status.num_stale_outputs,
         "poison_suspects": status.num_poison_suspects,
         "poison_refusals": status.num_poison_refusals,
-        "served_revision": served.revision(status.model) if status.model is not None else None,
+        "served_revision": next(iter(revisions)) if len(revisions) == 1 else None,
         "model": _members(status.model) if status.model is not None else None,
         "gauges": _members(status.gauges),
         "admission": dict(admission),
+        "engines": [_members(row) for row in rows],
     }
 
 

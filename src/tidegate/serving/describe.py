@@ -4,7 +4,7 @@ Decides nothing about requests. Everything it says is taken from what decides: t
 error table, the limits. It is told the engine's facts and who asks; a caller is shown the models and routes of its key.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -18,6 +18,7 @@ from tidegate.contract.operations import OPERATIONS, Operation
 from tidegate.contract.self_description import (
     Caller,
     Deadlines,
+    DescribedEngine,
     DescribedError,
     DescribedHeader,
     DescribedModel,
@@ -53,7 +54,7 @@ from tidegate.serving.reading_rules import READING_RULES
 from tidegate.serving.request_policy import RequestPolicy
 from tidegate.serving.request_rules import CHAT_RULES, COMPLETION_RULES, LOST_INPUTS, REPLACED_FIELDS
 from tidegate.serving.served_model import ServedModel
-from tidegate.serving.server_facts import ServerFacts
+from tidegate.serving.server_facts import EngineFact, ServerFacts
 from tidegate.serving.template_arguments import effort_reason
 from tidegate.text.thinking_switch import EFFORT
 
@@ -83,14 +84,17 @@ def describe_contract(
     facts: ServerFacts,
     unknown_policy: UnknownFieldPolicy,
     principal: Principal,
+    engines: Sequence[EngineFact] = (),
 ) -> SelfDescription:
-    """Returns the description for `principal`. `info` is None while the engine is starting."""
+    """Returns the description for `principal`. `info` is None while the engine is starting. `engines` are those of a
+    model that has several.
+    """
     operations = [one for one in OPERATIONS if _may_use(principal, one)]
     return SelfDescription(
         contract=headers.CONTRACT_VERSION,
         server=facts.version,
         caller=_caller(principal),
-        models=_models(model, info, principal, operations),
+        models=_models(model, info, principal, operations, engines),
         routes=[DescribedRoute(method=one.method, path=one.path, needs_key=one.needs_key) for one in operations],
         limits=describe_limits(
             LimitSources(
@@ -185,7 +189,11 @@ def _caller(principal: Principal) -> Caller:
 
 
 def _models(
-    model: ServedModel, info: ModelInfo | None, principal: Principal, operations: list[Operation]
+    model: ServedModel,
+    info: ModelInfo | None,
+    principal: Principal,
+    operations: list[Operation],
+    engines: Sequence[EngineFact],
 ) -> list[DescribedModel]:
     names = [name for name in model.names if principal.models is None or name in principal.models]
     if not names:
@@ -225,8 +233,14 @@ def _models(
             token_counts=TokenCounts(exact=not model.is_scripted),
             reading=None if info is None else _reading(model, info),
             endpoints=endpoints,
+            engines=[_engine(model, one) for one in engines],
         )
     ]
+
+
+def _engine(model: ServedModel, fact: EngineFact) -> DescribedEngine:
+    revision = None if fact.model is None else model.revision(fact.model)
+    return DescribedEngine(name=fact.name, ready=fact.is_ready, revision=revision)
 
 
 def _outputs(info: ModelInfo | None) -> list[str]:

@@ -10,11 +10,9 @@ Does not know bytes, HTTP, or how prompts came to be.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from tidegate.clock import Clock
 from tidegate.contract.error_table import row_of
-from tidegate.engine.port import Engine
+from tidegate.engine.lane import Lane
 from tidegate.errors import (
     DeadlineExceeded,
     EngineLost,
@@ -25,38 +23,21 @@ from tidegate.errors import (
     ServeError,
 )
 from tidegate.inference.output import TokenDelta, TokenLogprob
-from tidegate.lifecycle.drain import Drain
 from tidegate.lifecycle.effects import Effect
 from tidegate.lifecycle.events import Event
 from tidegate.lifecycle.machine import RequestMachine
 from tidegate.lifecycle.states import Reply, Work
 from tidegate.lifecycle.ticket import Ticket
-from tidegate.observability.observer import Observer
 from tidegate.serving.choice_reader import ChoiceReader
 from tidegate.serving.deadline_timer import DeadlineTimer
 from tidegate.serving.ending import Story, describe_end
-from tidegate.serving.gate import Gate
 from tidegate.serving.mailbox import IndexedEvent, Mailbox
 from tidegate.serving.prepared import PreparedCall
 from tidegate.serving.prompt_flow import PromptFlow, PromptSink
+from tidegate.serving.surroundings import Surroundings
 from tidegate.serving.usage import TokenCounts
 
 STREAM_STATUS = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What all drivers of a server share."""
-
-    engine: Engine
-    gate: Gate
-    drain: Drain
-    observer: Observer
-    clock: Clock
-    unsent_bytes: int
-    """Text that may wait for a reader before the engine is held."""
-    on_fault: Callable[[BaseException], None]
-    """Hears of faults of ours that were contained to one request."""
 
 
 class RequestDriver:
@@ -74,7 +55,9 @@ class RequestDriver:
         """What the caller's key has left, where it has quotas."""
         self.mailbox = Mailbox()
         self._status: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._flow = PromptFlow(call.prompts, call.num_choices, self, surroundings.engine, call.width)
+        self.lane = Lane(surroundings.engine, None)
+        """What answers the call, and what it serves; chosen when the call enters."""
+        self._flow = PromptFlow(call.prompts, call.num_choices, self, call.width)
         self._sinks = self._flow.sinks
         self._choices = [prompt.open_choice() for prompt in call.prompts for _ in range(call.num_choices)]
         self._last_token_at: list[float | None] = [None] * len(self._choices)
@@ -114,6 +97,7 @@ class RequestDriver:
             first_token_by=None if deadlines.first_token is None else deadlines.first_token.at,
             finish_by=None if deadlines.whole is None else deadlines.whole.at,
             quotas=call.context.principal.quotas,
+            model=call.model,
         )
 
     # ---- from the gate ----
@@ -124,7 +108,8 @@ class RequestDriver:
         self._submitted_at = self._around.clock.now()
         self._apply(Event.ADMIT)
         try:
-            self._flow.submit()
+            self.lane = self._around.lane()
+            self._flow.submit(self.lane.engine)
         except ServeError as error:
             self._abort_engine()
             self._end_unsubmitted(Event.FAIL, error)
@@ -314,7 +299,7 @@ class RequestDriver:
             if (self._num_in_engine > 1 or delta.finish is None) and self.machine.allows(Event.STOP):
                 self._apply(Event.STOP)
         elif delta.finish is None:
-            self._around.engine.abort(sink.request_id, delta.choice)
+            self.lane.engine.abort(sink.request_id, delta.choice)
 
     def _close_in_engine(self, sink: PromptSink, choice: int, event: Event) -> None:
         sink.is_open[choice] = False
@@ -328,7 +313,7 @@ class RequestDriver:
     def _submit_more(self) -> None:
         """The engine has room for further prompts of this call. One that it refuses ends the call."""
         try:
-            self._flow.submit()
+            self._flow.submit(self.lane.engine)
         except ServeError as error:
             is_lost = isinstance(error, EngineUnavailable)
             self.story.error = EngineLost("The engine stopped while it worked on this request.") if is_lost else error
@@ -383,11 +368,11 @@ class RequestDriver:
         self.call.context.record.end_work(facts)
 
     def _abort_engine(self) -> None:
-        self._num_in_engine -= self._flow.abort()
+        self._num_in_engine -= self._flow.abort(self.lane.engine)
 
     def _hold(self, *, held: bool) -> None:
         self._is_held = held
-        self._flow.hold(held=held)
+        self._flow.hold(self.lane.engine, held=held)
 
     def _settle_status(self) -> None:
         if not self._status.done():

@@ -9,8 +9,8 @@ waits for is not begun.
 
 import asyncio
 import contextlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
 
 from tidegate.clock import Clock
 from tidegate.errors import LimitFact, NoCapacity, ServeError
@@ -46,6 +46,11 @@ class GrammarAccounts:
     num_evicted: int
     num_pending: int
     num_overdue: int
+
+
+def join_accounts(parts: Sequence[GrammarAccounts]) -> GrammarAccounts:
+    """Returns the sums."""
+    return GrammarAccounts(*(sum(numbers) for numbers in zip(*(astuple(part) for part in parts), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,8 +54,11 @@ class LocalGate:
         engine: Callable[[], EngineStatus] | None = None,
         *,
         on_fault: Callable[[BaseException], None] | None = None,
+        has_rows: bool = False,
     ) -> None:
+        """`has_rows`: how many sequences run at once is the engine's word, and changes, as with several of them."""
         self.admission = admission
+        self._has_rows = has_rows
         self._clock = clock
         self._engine = engine
         self._on_fault = on_fault
@@ -105,6 +108,11 @@ class LocalGate:
     def statistics(self) -> AdmissionStatistics:
         """Returns a snapshot of the accounts."""
         return self.admission.statistics()
+
+    def note_engine_changed(self) -> None:
+        """The engine has other rows now: who waits may enter."""
+        self._observe_at = 0.0
+        self.settle()
 
     def settle(self) -> None:
         """Carries out everything that the machine has decided by now, and sets the timer for what comes next."""
@@ -162,8 +170,10 @@ class LocalGate:
             return
         self._observe_at = now + OBSERVE_INTERVAL_S
         status = self._engine()
-        num_blocks = None if status.model is None else status.model.num_blocks
-        self.admission.observe(step_totals(status.gauges), num_blocks, now)
+        model = status.model
+        if model is not None and self._has_rows:
+            self.admission.resize(model.max_sequences, status.num_engines)
+        self.admission.observe(step_totals(status.gauges), None if model is None else model.num_blocks, now)
 
     def _arm(self) -> None:
         wake_at = self.admission.next_wake_at()

@@ -55,11 +55,9 @@ class PromptFlow:
         prompts: Sequence[PreparedPrompt],
         num_choices: int,
         receiver: Receiver,
-        engine: Engine,
         width: int | None = None,
     ) -> None:
         self.sinks = [PromptSink(receiver, prompt, i * num_choices, num_choices) for i, prompt in enumerate(prompts)]
-        self._engine = engine
         self._width = width
         self._num_submitted = 0
         self._num_inside = 0
@@ -69,11 +67,11 @@ class PromptFlow:
         """Whether there are prompts that the engine has not been given."""
         return self._num_submitted < len(self.sinks)
 
-    def submit(self) -> None:
+    def submit(self, engine: Engine) -> None:
         """Gives the engine what it may have now. Raises the engine's refusal of one prompt; the earlier ones are in."""
         while self.has_waiting and (self._width is None or self._num_inside < self._width):
             sink = self.sinks[self._num_submitted]
-            self._engine.submit(sink.request, sink)
+            engine.submit(sink.request, sink)
             self._num_submitted += 1
             self._num_inside += len(sink.is_open)
 
@@ -81,11 +79,11 @@ class PromptFlow:
         """One choice has left the engine."""
         self._num_inside -= 1
 
-    def abort(self) -> int:
+    def abort(self, engine: Engine) -> int:
         """Ends what is in the engine; returns how many choices had not been given to it, and never will be."""
         for sink in self.sinks[: self._num_submitted]:
             if any(sink.is_open):
-                self._engine.abort(sink.request_id)
+                engine.abort(sink.request_id)
         return self.drop_waiting()
 
     def drop_waiting(self) -> int:
@@ -104,8 +102,8 @@ class PromptFlow:
         for sink in self.sinks:
             sink.is_open = [False] * len(sink.is_open)
 
-    def hold(self, *, held: bool) -> None:
+    def hold(self, engine: Engine, *, held: bool) -> None:
         """Lets the engine rest, or go on, with what it has."""
         for sink in self.sinks[: self._num_submitted]:
             if any(sink.is_open):
-                self._engine.hold(sink.request_id, held=held)
+                engine.hold(sink.request_id, held=held)

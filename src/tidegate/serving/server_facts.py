@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from tidegate.inference.model_info import ModelInfo
+
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyFacts:
@@ -14,6 +16,15 @@ class IdempotencyFacts:
     max_bytes: int
     max_answer_bytes: int
     when_full: str
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFact:
+    """One of several engines of a model; `model` is None before it has been ready for the first time."""
+
+    name: str
+    is_ready: bool
+    model: ModelInfo | None
 
 
 @dataclass(frozen=True, slots=True)

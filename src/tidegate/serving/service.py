@@ -5,7 +5,7 @@ on a thread, so that a ten-megabyte prompt delays nobody's stream. A cancelled c
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -15,9 +15,11 @@ from tidegate.contract.codec import encode_json
 from tidegate.contract.error_table import row_of
 from tidegate.contract.model_list import Model, ModelList
 from tidegate.contract.rate_headers import rate_headers
+from tidegate.contract.self_description import SelfDescription
 from tidegate.contract.unknown_fields import UnknownFieldPolicy, ignored_fields_header
 from tidegate.engine.port import Engine
 from tidegate.errors import EngineUnavailable, InternalError, ServeError
+from tidegate.inference.model_info import ModelInfo
 from tidegate.lifecycle.events import Event
 from tidegate.lifecycle.principal import Principal
 from tidegate.lifecycle.states import Reply as ReplyState
@@ -27,7 +29,7 @@ from tidegate.serving.chunk_head import ChunkHead, ReplyIdentity
 from tidegate.serving.completion_writer import CompletionAssembler, CompletionWriter
 from tidegate.serving.describe import describe_contract
 from tidegate.serving.driven_stream import DrivenStream, StreamWriter
-from tidegate.serving.driver import RequestDriver, Surroundings
+from tidegate.serving.driver import RequestDriver
 from tidegate.serving.ending import describe_gone
 from tidegate.serving.gate import KeySlot
 from tidegate.serving.grammar_check import GrammarCheck
@@ -42,7 +44,8 @@ from tidegate.serving.prepared import PreparedCall, ReadAssembler
 from tidegate.serving.prompt_scores import prompt_logprobs
 from tidegate.serving.reply import Headers, Reply, WholeReply
 from tidegate.serving.served_model import ServedModel
-from tidegate.serving.server_facts import ServerFacts
+from tidegate.serving.server_facts import EngineFact, ServerFacts
+from tidegate.serving.surroundings import Surroundings
 from tidegate.serving.token_routes import detokenize, tokenize
 
 _T = TypeVar("_T")
@@ -62,6 +65,8 @@ class ServiceSettings:
     unknown_fields: UnknownFieldPolicy = UnknownFieldPolicy.REPORT
     facts: ServerFacts = field(default_factory=ServerFacts)
     max_deadlines: MaxDeadlines = NO_MAXIMUM
+    list_engines: Callable[[], Sequence[EngineFact]] = tuple
+    """The engines of this model, where there are several."""
 
 
 class Service:
@@ -89,6 +94,11 @@ class Service:
     @property
     def engine(self) -> Engine:
         return self._around.engine
+
+    @property
+    def services(self) -> tuple["Service", ...]:
+        """One service for each model; here is only one."""
+        return (self,)
 
     def close(self) -> None:
         """Gives back the threads."""
@@ -137,8 +147,11 @@ class Service:
         return WholeReply(await self._prepare(call, detokenize), headers=self._headers(()))
 
     def models(self, principal: Principal) -> WholeReply:
-        models = [self._card(name) for name in self.served.names_for(principal)]
-        return WholeReply(encode_json(ModelList(data=models)))
+        return WholeReply(encode_json(ModelList(data=self.cards(principal))))
+
+    def cards(self, principal: Principal) -> list[Model]:
+        """Returns the names that a caller may use, with what stands behind them."""
+        return [self._card(name) for name in self.served.names_for(principal)]
 
     def model(self, model_id: str, principal: Principal) -> WholeReply:
         """Raises ModelNotFound and ModelNotAllowed."""
@@ -146,10 +159,15 @@ class Service:
 
     def contract(self, principal: Principal) -> WholeReply:
         """Says what this server promises to `principal`."""
+        return WholeReply(encode_json(self.describe(principal)), headers=self._headers(()))
+
+    def describe(self, principal: Principal) -> SelfDescription:
+        """Returns what this server promises to `principal`, for this model."""
         info = self.engine.statistics().model
         settings = self._settings
-        described = describe_contract(self.served, info, settings.facts, settings.unknown_fields, principal)
-        return WholeReply(encode_json(described), headers=self._headers(()))
+        return describe_contract(
+            self.served, info, settings.facts, settings.unknown_fields, principal, settings.list_engines()
+        )
 
     def expire_all(self, error: ServeError) -> None:
         """Ends every live request with `error`, because the server shuts down."""
@@ -277,19 +295,21 @@ class Service:
         if not self.live:
             self._is_empty.set()
 
-    def _headers(self, ignored_fields: tuple[str, ...]) -> Headers:
-        info = self.engine.statistics().model
+    def _headers(self, ignored_fields: tuple[str, ...], info: ModelInfo | None = None) -> Headers:
+        info = self.engine.statistics().model if info is None else info
         lines = [(headers.SERVED_REVISION, self.served.revision(info))] if info is not None else []
         if ignored_fields:
             lines.append((headers.IGNORED_FIELDS, ignored_fields_header(list(ignored_fields))))
         return lines
 
     def _driven_headers(self, driver: RequestDriver) -> Headers:
-        return self._headers(driver.call.ignored_fields) + rate_headers(driver.rate)
+        return self._headers(driver.call.ignored_fields, driver.lane.model) + rate_headers(driver.rate)
 
     def _identity(self, driver: RequestDriver) -> ReplyIdentity:
-        call = driver.call
-        return ReplyIdentity(call.context.request_id, call.context.created, call.model, call.fingerprint)
+        """The fingerprint is that of the engine that answers; before there is one, of what was prepared for."""
+        call, info = driver.call, driver.lane.model
+        fingerprint = call.fingerprint if info is None else self.served.revision(info)
+        return ReplyIdentity(call.context.request_id, call.context.created, call.model, fingerprint)
 
     def _writer(self, driver: RequestDriver) -> StreamWriter:
         call = driver.call

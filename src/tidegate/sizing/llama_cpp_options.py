@@ -32,6 +32,7 @@ class LlamaCppOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     such prompt beside a model that generates; None: what the model was trained for, at most 2,048.
     `repeatable`: logits are equal to the last bit whatever the batch; needs a CPU, `per_sequence`, no flash attention.
     `prefix_cache`: make sequence ids for what is only cached, where they cost nothing.
+    `memory_bytes`: the most of the machine's free memory that is planned with; None: all of it.
     """
 
     model_path: str
@@ -53,6 +54,7 @@ class LlamaCppOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     embeddings: Literal["auto", "on", "off"] = "auto"
     pooling: PoolingChoice = "auto"
     embedding_tokens: int | None = None
+    memory_bytes: int | None = None
 
 
 def llama_cpp_options(options: EngineOptions, *, on_gpu: bool) -> LlamaCppOptions:
@@ -79,6 +81,7 @@ def llama_cpp_options(options: EngineOptions, *, on_gpu: bool) -> LlamaCppOption
         embeddings=options.embeddings,
         pooling=options.pooling,
         embedding_tokens=options.embedding_tokens,
+        memory_bytes=options.memory_bytes,
     )
 
 

@@ -20,6 +20,7 @@ from tidegate.engine_process.switchboard import Core, Switchboard
 from tidegate.engines.local.channel import EngineChannel
 from tidegate.engines.local.client import LocalEngine
 from tidegate.inference.model_info import ModelInfo
+from tidegate.lifecycle.poison import PoisonWatch
 from tidegate.testing.manual_clock import ManualClock
 
 
@@ -37,10 +38,15 @@ class EnginePair:
     """`make_core` gives a core and its model; it is called again for each `restart`. Ready when made."""
 
     def __init__(
-        self, make_core: Callable[[], tuple[Core, ModelInfo]], clock: ManualClock, *, is_ready: bool = True
+        self,
+        make_core: Callable[[], tuple[Core, ModelInfo]],
+        clock: ManualClock,
+        *,
+        is_ready: bool = True,
+        poison: PoisonWatch | None = None,
     ) -> None:
         self.clock = clock
-        self.engine = LocalEngine(self._note)
+        self.engine = LocalEngine(self._note, clock.now, poison)
         self.raised: list[dict[str, Any]] = []
         """What sinks and observers raised."""
         self.epoch = 0

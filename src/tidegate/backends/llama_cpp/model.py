@@ -47,6 +47,7 @@ class LlamaModel:
                 "this llama.cpp; download it again, or update llama-cpp-python"
             )
         self._path = path
+        self._share = options.memory_bytes
         self.vocabulary = api.llama_model_get_vocab(self.handle)
         self.on_gpu = uses_gpu(api, options.n_gpu_layers)
         self._all_on_gpu = self.on_gpu and (
@@ -69,8 +70,15 @@ class LlamaModel:
             vocab_size=api.llama_vocab_n_tokens(self.vocabulary),
             # State that is a running summary cannot be cut to an earlier token.
             can_truncate=not (api.llama_model_is_recurrent(model) or api.llama_model_is_hybrid(model)),
-            available_bytes=self._free_gpu if self._all_on_gpu else self._free_host,
+            available_bytes=self._available_bytes(),
         )
+
+    def _available_bytes(self) -> int | None:
+        """What is free where the cache will be, or our share of it; a share is of the machine's own memory."""
+        if self._all_on_gpu:
+            return self._free_gpu
+        known = [number for number in (self._free_host, self._share) if number is not None]
+        return min(known, default=None)
 
     def end_token_ids(self) -> tuple[int, ...]:
         """Returns every token that ends a generation: end of sequence, of turn, of message."""

@@ -51,10 +51,16 @@ class LocalEngine:
     """See the module. `on_ready` and `on_lost` hold functions that are told of each change, on the event loop.
 
     `report` gets the context of an error that a sink or an observer raised, as a loop's exception handler does. `now`
-    is a monotonic clock; the system's where none is given.
+    is a monotonic clock; the system's where none is given. Engines of one pool share one `poison`: a request that one
+    died with may be given to the next.
     """
 
-    def __init__(self, report: Callable[[dict[str, Any]], None], now: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self,
+        report: Callable[[dict[str, Any]], None],
+        now: Callable[[], float] | None = None,
+        poison: PoisonWatch | None = None,
+    ) -> None:
         self.on_ready: list[Callable[[EngineReady], None]] = []
         self.on_lost: list[Callable[[str], None]] = []
         self.retry_after_s = 1.0
@@ -67,7 +73,7 @@ class LocalEngine:
         self.num_stalls = 0
         self._report = report
         self._now = now or system.SystemClock().now
-        self._poison = PoisonWatch()
+        self._poison = PoisonWatch() if poison is None else poison
         self._flushes: dict[int, Callable[[int | None], None]] = {}
         self._num_flushes = 0
         self._fence = GenerationFence()

@@ -26,6 +26,7 @@ from tidegate.engines.local.hang_watch import HangWatch, Signs
 from tidegate.engines.local.link import EngineLink
 from tidegate.engines.local.process import EngineProcess, engine_command
 from tidegate.engines.local.restart_policy import EngineEnd, GiveUp, Restart, RestartPolicy, RestartSettings
+from tidegate.lifecycle.poison import PoisonWatch
 
 _LAST_WORDS_S = 0.5
 """How long an engine that broke the protocol, or said that it failed, has to end by itself."""
@@ -62,7 +63,8 @@ class Supervisor:
     """Used on one event loop: `start`, then `engine` as the Engine port, then `aclose`.
 
     `runtime_dir` holds the socket; None makes a private folder and removes it at the end. `write_log` gets the
-    engine's log lines. `engine.on_ready` and `engine.on_lost` tell of changes, `on_failed` of giving up.
+    engine's log lines. Engines of one pool share one `poison`. `engine.on_ready` and `engine.on_lost` tell of changes,
+    `on_failed` of giving up.
     """
 
     def __init__(
@@ -71,8 +73,11 @@ class Supervisor:
         settings: SupervisorSettings | None = None,
         runtime_dir: Path | None = None,
         write_log: Callable[[bytes], None] | None = None,
+        poison: PoisonWatch | None = None,
     ) -> None:
-        self.engine = LocalEngine(lambda context: asyncio.get_running_loop().call_exception_handler(context))
+        self.engine = LocalEngine(
+            lambda context: asyncio.get_running_loop().call_exception_handler(context), poison=poison
+        )
         self.on_failed: list[Callable[[EngineStartFailed], None]] = []
         self._options = options
         self._settings = settings or SupervisorSettings()

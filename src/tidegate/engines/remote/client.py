@@ -30,6 +30,8 @@ from tidegate.lifecycle.fence import GenerationFence
 from tidegate.lifecycle.poison import PoisonWatch, Suspect
 
 MAX_RETRY_AFTER_S = 120
+MAX_BROKEN = 1024
+"""Broken requests that are remembered between two looks at the engine."""
 
 Fact = TypeVar("Fact")
 
@@ -64,6 +66,8 @@ class RemoteEngine:
         self._now = now
         self._id_prefix = id_prefix
         self._poison = PoisonWatch()
+        self._broken: list[Suspect] = []
+        """Whose exchange broke since the engine was last known to be well: with it, if it has gone."""
         self._fence = GenerationFence()
         self._routes: dict[str, Route] = {}
         self._runs: dict[ChoiceRun, Route] = {}
@@ -71,6 +75,7 @@ class RemoteEngine:
         self._dialect: Dialect | None = None
         self._model: ModelInfo | None = None
         self._epoch = 0
+        self._heard_at = now()
         self._accounts = RemoteAccounts()
 
     @property
@@ -83,10 +88,10 @@ class RemoteEngine:
         return len(self._routes)
 
     @property
-    def last_heard_at(self) -> float | None:
-        """When something was last sent to or heard from exchanges that are read; None while there are none."""
-        heard = [route.heard_at for route in self._routes.values() if not route.is_held]
-        return max(heard, default=None)
+    def silent_since(self) -> float | None:
+        """Since when nothing has come of anything, although something is waited for; None while nothing is."""
+        waited_for = [route.heard_at for route in self._routes.values() if not route.is_held]
+        return max(min(waited_for), self._heard_at) if waited_for else None
 
     def submit(self, request: InferenceRequest, sink: DeltaSink) -> None:
         """See `Engine.submit`. Raises UnsupportedParameter for what the engine cannot do, EngineRefused for poison."""
@@ -173,12 +178,16 @@ class RemoteEngine:
             self._drop(run)
         self._side.drop()
         self._pool.cut_all()
-        suspects = [Suspect(fingerprint(route.request), route.has_output) for route in routes.values()]
-        self._poison.note_death(suspects, self._now())
+        self._poison.note_death([*self._broken, *(_suspect(route) for route in routes.values())], self._now())
+        self._broken.clear()
         for route in routes.values():
             self._accounts.note_closed(route)
             self._fail(route, lost())
         self._tell(self.on_lost, reason)
+
+    def note_well(self) -> None:
+        """The engine is alive: whatever broke before did not break with it."""
+        self._broken.clear()
 
     async def aclose(self) -> None:
         """Ends what is open and closes every connection. Idempotent."""
@@ -193,7 +202,7 @@ class RemoteEngine:
         route = self._runs.get(run)
         if route is None or not self._fence.admits(route.request.request_id, route.epoch):
             return
-        route.heard_at = self._now()
+        route.heard_at = self._heard_at = self._now()
         delta = route.delta_of(run.choice, piece)
         if delta is None:
             self._drop(run)
@@ -213,6 +222,8 @@ class RemoteEngine:
             return
         if ending is Ending.LOST:
             self._note_unreadable(run, reason)
+            if self._routes.get(route.request.request_id) is route and len(self._broken) < MAX_BROKEN:
+                self._broken.append(_suspect(route))
         elif ending is Ending.REFUSED:
             self._report({"message": f"the engine refused a request: {reason}"})
         for observer in self.on_trouble:
@@ -299,3 +310,7 @@ class RemoteEngine:
 
     def _bounded_retry_s(self) -> int:
         return max(1, min(MAX_RETRY_AFTER_S, math.ceil(self.retry_after_s)))
+
+
+def _suspect(route: Route) -> Suspect:
+    return Suspect(fingerprint(route.request), route.has_output)

@@ -109,6 +109,10 @@ class HttpConnection(asyncio.Protocol):
 
     # ---- from the parser ----
 
+    def on_message_begin(self) -> None:
+        if not self._is_busy:
+            self.cut()  # an answer that nobody asked for, right behind the one before
+
     def on_header(self, name: bytes, value: bytes) -> None:
         lowered = name.lower()
         if lowered == b"content-length" or (lowered == b"transfer-encoding" and b"chunked" in value.lower()):

@@ -8,7 +8,7 @@ grammar, with free text up to what ends the reasoning. Pure.
 from collections import OrderedDict
 from collections.abc import Callable
 
-from tidegate.engines.remote.sampling_facts import unserved
+from tidegate.engines.remote.sampling_facts import unserved_constraint
 from tidegate.grammar.llguidance.grammar_source import grammar_source, with_header
 from tidegate.grammar.refusal import Refused
 from tidegate.grammar.spec_part import spec_part
@@ -38,7 +38,7 @@ class GrammarWriter:
             try:
                 text = with_header(grammar_source(self._whole(rule), self._control_ids).text)
             except Refused as refused:
-                raise unserved("response_format", refused.refusal.message) from None
+                raise unserved_constraint(refused.refusal.message) from None
         self._kept[rule] = text
         if len(self._kept) > MAX_KEPT:
             self._kept.popitem(last=False)
@@ -61,4 +61,4 @@ class GrammarWriter:
                 return Marker(b"".join(map(self._spell, token_ids)).decode())
             except UnicodeDecodeError:
                 pass
-        raise unserved("response_format", "not behind this model's reasoning, with this engine")
+        raise unserved_constraint("not behind this model's reasoning, with this engine")

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from tidegate.engine.port import DeltaSink
 from tidegate.engines.remote.choice_run import ChoiceRun
 from tidegate.engines.remote.dialect import Piece
+from tidegate.inference.finish import EngineFinish
 from tidegate.inference.output import TokenDelta
 from tidegate.inference.request import InferenceRequest
 
@@ -23,7 +24,7 @@ NO_SHARE = Share()
 
 
 class Route:
-    """`heard_at` is when something last moved; `epoch` the one that the request was submitted under."""
+    """`heard_at`: since when its next output is waited for. `epoch`: the one that it was submitted under."""
 
     __slots__ = (
         "epoch",
@@ -57,9 +58,9 @@ class Route:
         A request for no tokens has asked for one, which is dropped here.
         """
         budget = self.request.stop.max_tokens
-        token_ids, logprobs = piece.token_ids, piece.logprobs
         if budget == 0:
-            token_ids, logprobs = [], [] if logprobs is not None else None
+            _drop_token(piece)
+        token_ids = piece.token_ids
         self.num_tokens[choice] += len(token_ids)
         if self.num_tokens[choice] > budget:
             return None
@@ -69,10 +70,17 @@ class Route:
             choice,
             token_ids,
             piece.finish,
-            logprobs=logprobs,
+            logprobs=piece.logprobs,
             stop_token=piece.stop_token,
             num_prompt_tokens=self.request.num_prompt_tokens if is_first else 0,
             num_cached_tokens=(piece.num_cached_tokens or 0) if choice == 0 else 0,
             prompt_logprobs=piece.prompt_logprobs,
             error=piece.error,
         )
+
+
+def _drop_token(piece: Piece) -> None:
+    piece.token_ids, piece.stop_token = [], None
+    piece.logprobs = [] if piece.logprobs is not None else None
+    if piece.finish not in (None, EngineFinish.ABORTED, EngineFinish.FAILED):
+        piece.finish = EngineFinish.LENGTH

@@ -17,6 +17,11 @@ def unserved(param: str, reason: str) -> UnsupportedParameter:
     return UnsupportedParameter(f"{param}: {reason}", param=param)
 
 
+def unserved_constraint(reason: str) -> UnsupportedParameter:
+    """Returns the error for a constraint that this engine does not keep. Which field brought it is not known here."""
+    return UnsupportedParameter(f"constrained output: {reason}")
+
+
 def check_everywhere(request: InferenceRequest) -> None:
     """Raises UnsupportedParameter for what no remote engine is asked to do."""
     if request.pooling is not None:

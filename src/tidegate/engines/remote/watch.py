@@ -128,15 +128,18 @@ class RemoteWatch:
         while True:
             self._trouble.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._trouble.wait(), self._settings.health_interval_s)
+                async with asyncio.timeout(self._settings.health_interval_s):  # wait_for may swallow our own end
+                    await self._trouble.wait()
             had_trouble = self._trouble.is_set()
             reason = self._silence() or await self._illness(recognition, is_thorough=had_trouble)
             if reason is not None:
                 return reason
+            if had_trouble and not self._trouble.is_set():
+                self.engine.note_well()
 
     def _silence(self) -> str | None:
-        heard_at = self.engine.last_heard_at
-        silent_s = 0.0 if heard_at is None else asyncio.get_running_loop().time() - heard_at
+        since = self.engine.silent_since
+        silent_s = 0.0 if since is None else asyncio.get_running_loop().time() - since
         if silent_s <= self._settings.stall_timeout_s:
             return None
         self.engine.num_stalls += 1

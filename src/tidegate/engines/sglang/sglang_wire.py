@@ -13,7 +13,14 @@ import msgspec
 from tidegate.engines.remote.dialect import Order, Piece
 from tidegate.engines.remote.event_lines import UnreadableAnswer
 from tidegate.engines.remote.remote_grammar import GrammarWriter
-from tidegate.engines.remote.sampling_facts import check_everywhere, choice_seed, token_ids_of, unserved, why_stopped
+from tidegate.engines.remote.sampling_facts import (
+    check_everywhere,
+    choice_seed,
+    token_ids_of,
+    unserved,
+    unserved_constraint,
+    why_stopped,
+)
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.grammar_spec import GrammarRule
 from tidegate.inference.output import TokenLogprob
@@ -106,7 +113,7 @@ class SglangDialect:
 
     def _grammar(self, rule: GrammarRule) -> str:
         if self._abilities.grammars is None:
-            raise unserved("response_format", "the engine does not enforce grammars")
+            raise unserved_constraint("the engine does not enforce grammars")
         return self._abilities.grammars.text(rule)
 
 

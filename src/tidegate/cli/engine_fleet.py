@@ -1,0 +1,110 @@
+"""EngineFleet: all engines of a server, started, waited for and ended as one."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from structlog.typing import FilteringBoundLogger
+
+from tidegate.cli.engine_keeper import EngineKeeper, make_keeper
+from tidegate.cli.engine_specs import ModelSpec
+from tidegate.cli.model_engines import ModelSite, join_engines
+from tidegate.cli.model_loading import LoadedModel
+from tidegate.lifecycle.poison import PoisonWatch
+
+LATE_START_S = 30.0
+"""How long the start of a server waits for further engines once every model has one."""
+
+
+class EngineFleet:
+    """Belongs to one event loop. `loaded` are the models of `specs`, in their order. `now`: monotonic clock."""
+
+    def __init__(
+        self,
+        specs: Sequence[ModelSpec],
+        loaded: Sequence[LoadedModel],
+        logger: FilteringBoundLogger,
+        now: Callable[[], float],
+        *,
+        is_watching: bool = False,
+    ) -> None:
+        """`is_watching`: other processes give the engines their requests."""
+        self.keepers: dict[str, EngineKeeper] = {}
+        sites = []
+        num_engines = sum(len(spec.engines) for spec in specs)
+        for spec, model in zip(specs, loaded, strict=True):
+            poison = PoisonWatch()
+            for engine in spec.engines:
+                own = logger if num_engines == 1 else logger.bind(engine=engine.name)
+                self.keepers[engine.name] = make_keeper(engine, model, own, poison)
+            parts = {engine.name: self.keepers[engine.name].engine for engine in spec.engines}
+            sites.append(
+                ModelSite(spec.settings, model, join_engines(parts, spec.settings.pool, now, is_watching=is_watching))
+            )
+        self.sites = tuple(sites)
+        self.missing: dict[str, str | None] = {}
+        """Engines that were not ready when the server was, and why."""
+
+    @property
+    def first(self) -> EngineKeeper:
+        """The first engine of the first model."""
+        return next(iter(self.keepers.values()))
+
+    @property
+    def sockets(self) -> dict[str, Path]:
+        """Where other server processes reach the engines that run here, by their names."""
+        paths = {name: keeper.socket_path for name, keeper in self.keepers.items()}
+        return {name: path for name, path in paths.items() if path is not None}
+
+    async def start(self) -> None:
+        """Starts all engines and returns at once."""
+        for keeper in self.keepers.values():
+            await keeper.start()
+
+    async def wait_ready(self) -> None:
+        """Waits until each engine takes requests or was given up. Raises why, for a model that has none.
+
+        Once every model has an engine, the others have `LATE_START_S` left. Who is missing is in `missing`.
+        """
+        waits = {name: asyncio.create_task(keeper.wait_ready()) for name, keeper in self.keepers.items()}
+        try:
+            pending = set(waits.values())
+            while pending:
+                timeout_s = LATE_START_S if all(self._has_engine(site, waits) for site in self.sites) else None
+                done, pending = await asyncio.wait(pending, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+                if not done:
+                    break
+                self._check_failed(waits)
+        finally:
+            for wait in waits.values():
+                wait.cancel()
+            await asyncio.gather(*waits.values(), return_exceptions=True)
+        self.missing = {name: _reason(wait) for name, wait in waits.items() if _reason(wait) is not None}
+
+    def _has_engine(self, site: ModelSite, waits: Mapping[str, asyncio.Task[None]]) -> bool:
+        return any(waits[name].done() and waits[name].exception() is None for name in site.engines.parts)
+
+    def _check_failed(self, waits: Mapping[str, asyncio.Task[None]]) -> None:
+        """Raises why, where every engine of a model was given up."""
+        for site in self.sites:
+            faults = [waits[name].exception() if waits[name].done() else None for name in site.engines.parts]
+            if None not in faults:
+                raise next(fault for fault in faults if fault is not None)
+
+    @property
+    def conflict(self) -> str | None:
+        """Why engines of one name cannot be served together, and what to do; None where they can."""
+        pools = [site.engines.pool for site in self.sites]
+        conflicts = [pool.conflict() for pool in pools if pool is not None]
+        return next((words for words in conflicts if words is not None), None)
+
+    async def aclose(self) -> None:
+        """Ends all engines, at the same time. Open requests fail. Idempotent."""
+        await asyncio.gather(*(keeper.aclose() for keeper in self.keepers.values()))
+
+
+def _reason(wait: asyncio.Task[None]) -> str | None:
+    if wait.cancelled():
+        return "it is still starting"
+    fault = wait.exception()
+    return None if fault is None else str(fault)
