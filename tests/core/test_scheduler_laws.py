@@ -126,7 +126,8 @@ class _Watch:
             assert wake_at == now, "there was work, but nobody would have woken the engine"
         elif wake_at == now:
             has_admitted = len(self.scheduler.roster.waiting) < num_waiting
-            assert step.plan.moves or len(self.scheduler._outbox) or has_admitted, "woken for nothing"
+            has_acted = has_admitted or self.preempted  # of what is preempted whole blocks stay, without a move
+            assert step.plan.moves or len(self.scheduler._outbox) or has_acted, "woken for nothing"
         return step
 
     def plan_tokens(self, step: ScheduledStep, now: float) -> None:
