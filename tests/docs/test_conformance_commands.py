@@ -16,7 +16,11 @@ BLOCK = re.compile(r"^```(?P<kind>sh|toml)\n(?P<text>.*?)^```$", re.MULTILINE | 
 PROGRAM = """#!/bin/sh
 exec {python} -c 'from tidegate.cli.main import main; main()' "$@" --only chat.object
 """
-LEFT = {"of the profile in the page": 'base = "openai"', "of the judge's own packages": "pip install"}
+LEFT = {
+    "of the profile in the page": 'base = "openai"',
+    "of the judge's own packages": "pip install",
+    "that measure for half an hour": "bench/diff_runs.py",
+}
 """Blocks that are no commands for a server, by what they hold."""
 REPORTS = {
     "conformance.md": {"before.html"},
