@@ -56,6 +56,7 @@ def chat(**fields: Any) -> dict[str, Any]:
     return {"model": "m", "messages": [{"role": "user", "content": "abc"}], "max_tokens": 6, "temperature": 0, **fields}
 
 
+COMPLETION = {"model": "m", "prompt": "abc", "temperature": 0}
 SCHEMA = {
     "type": "json_schema",
     "json_schema": {
@@ -98,8 +99,8 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "too long": ("/v1/completions", {"model": "m", "prompt": "abc", "max_tokens": 100_000}),
     "schema": ("/v1/chat/completions", chat(response_format=SCHEMA, max_tokens=60)),
     "schema in a stream": ("/v1/chat/completions", chat(response_format=SCHEMA, max_tokens=60, stream=True)),
-    "choice": ("/v1/completions", {"model": "m", "prompt": "abc", "structured_outputs": {"choice": ["yes", "no"]}}),
-    "regex": ("/v1/completions", {"model": "m", "prompt": "abc", "structured_outputs": {"regex": "[a-f]{3}"}}),
+    "choice": ("/v1/completions", {**COMPLETION, "structured_outputs": {"choice": ["yes", "no"]}}),
+    "regex": ("/v1/completions", {**COMPLETION, "structured_outputs": {"regex": "[a-f]{3}"}}),
     "forced call": ("/v1/chat/completions", chat(tools=[TOOL], tool_choice="required", max_tokens=90)),
     "bias": ("/v1/chat/completions", chat(logit_bias={"88": 100})),
 }

@@ -4,19 +4,20 @@ import sys
 
 import msgspec
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from tidegate.cli.settings import SECTIONS, describe
 from tidegate.cli.settings_sources import Resolved
 
-_PIPED_WIDTH = 200
-"""Wide enough to keep each setting on one line where no terminal says how wide it is."""
+_PIPED_WIDTH = 10_000
+"""Keeps each setting on one line, whole, where no terminal says how wide it is."""
 
 
 def print_config(resolved: Resolved, *, show_all: bool) -> None:
     """Prints a table. Without `show_all`, defaults are summed up in one line."""
-    table = Table("setting", "value", "from", "meaning", box=None, header_style="bold", pad_edge=False)
+    columns = [Column(title, overflow="fold") for title in ("setting", "value", "from", "meaning")]
+    table = Table(*columns, box=None, header_style="bold", pad_edge=False)
     num_defaults = 0
     for section, kind in SECTIONS.items():
         values = getattr(resolved.settings, section)
