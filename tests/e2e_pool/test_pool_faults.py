@@ -190,14 +190,26 @@ def test_clients_that_go_are_aborted_in_the_engine_that_has_them(server: ServerT
     assert [(row["requests"], row["outstanding_tokens"]) for row in rows] == [(0, 0), (0, 0)]
 
 
+def _busy(server: ServerThread) -> str:
+    """Returns the engine that has the only request, once one has."""
+    names: list[str] = []
+
+    def is_there() -> bool:
+        names[:] = [name for name, row in engine_rows(server.admin_port).items() if row["requests"]]
+        return len(names) == 1
+
+    wait_until(is_there, "one engine has the request")
+    return names[0]
+
+
 def test_a_request_that_kills_its_engines_is_refused_by_the_third_try() -> None:  # LIFE-2
     with ServerThread("scripted", engine__replicas=2, engine__restart_wait_s=3600.0) as running:
         cell = Cell(Phase.PREFILL, Route.CHAT, is_stream=False)
         caller = Caller(running.port, cell)
-        for _ in range(2):
-            wait_until(lambda: sum(row["requests"] for row in engine_rows(running.admin_port).values()) == 1, "it runs")
-            rows = engine_rows(running.admin_port)
-            signal_engine(running.admin_port, next(name for name, row in rows.items() if row["requests"]))
+        first = _busy(running)
+        signal_engine(running.admin_port, first)
+        wait_until(lambda: _busy(running) != first, "the other engine has it")
+        signal_engine(running.admin_port, _busy(running))
         assert (caller.read_rest().status, caller.read_rest().json()["error"]["code"]) == (502, "engine_lost")
         caller.client.close()
         assert read_ready(running.admin_port).status == 503
