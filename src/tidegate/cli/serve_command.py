@@ -1,6 +1,7 @@
 """`tidegate serve`: loads, starts, says so, waits for a signal, drains, stops."""
 
 import asyncio
+import os
 
 import uvloop
 from rich.console import Console
@@ -19,6 +20,7 @@ from tidegate.cli.public_edge import check_edge
 from tidegate.cli.ready_text import grammar_text, memory_text, ready_text, starting_text
 from tidegate.cli.remote_settings import idle_text
 from tidegate.cli.running_server import RunningServer, wait_first
+from tidegate.cli.service_manager import ServiceManager
 from tidegate.cli.settings import Settings
 from tidegate.cli.sockets import Sockets
 from tidegate.cli.wiring import install_loop_reports, open_log
@@ -56,6 +58,7 @@ async def _serve(settings: Settings, loaded: tuple[LoadedModel, ...], sockets: S
     install_loop_reports()
     order = DrainOrder(settings.server)
     on_signals(order.give)
+    manager = ServiceManager(os.environ)
     kind = RunningServer if settings.server.workers == 1 else PooledServer
     server: RunningServer | PooledServer = kind(settings, loaded, sockets, logger, order)
     try:
@@ -67,7 +70,9 @@ async def _serve(settings: Settings, loaded: tuple[LoadedModel, ...], sockets: S
             console.print(f"tidegate: {fault}", style="red", markup=False)
             return EXIT_FAILED
         _tell_ready(server, settings, console)
+        manager.tell_ready(server.public_url)
         await wait_first(order.wait_given(), server.wait_stopped())
+        manager.tell_ending(order.timeout_s)
         console.print(f"tidegate: finishing running requests, at most {order.timeout_s:g} s")
         was_asked = order.is_given
         await server.drain()
