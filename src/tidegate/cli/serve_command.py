@@ -8,10 +8,9 @@ from rich.console import Console
 
 from tidegate.cli.access import AccessError, gather_access_facts, refuse_exposure
 from tidegate.cli.drain_order import DrainOrder
-from tidegate.cli.engine_fleet import EngineFleet
 from tidegate.cli.engine_specs import model_specs
 from tidegate.cli.load_error import LoadError
-from tidegate.cli.model_loading import LoadedModel, engine_fault, load_models
+from tidegate.cli.model_loading import LoadedModel, load_models
 from tidegate.cli.open_ledger import check_ledger
 from tidegate.cli.pooled_server import PooledServer
 from tidegate.cli.prefix_cache_text import prefix_cache_text
@@ -65,7 +64,7 @@ async def _serve(settings: Settings, loaded: tuple[LoadedModel, ...], sockets: S
         await server.start()
         if not await _wait_ready(server, order, console):
             return EXIT_OK if order.is_given else EXIT_FAILED
-        fault = _fault_of(server.fleet)
+        fault = server.fleet.fault
         if fault is not None:
             console.print(f"tidegate: {fault}", style="red", markup=False)
             return EXIT_FAILED
@@ -80,12 +79,6 @@ async def _serve(settings: Settings, loaded: tuple[LoadedModel, ...], sockets: S
     finally:
         await server.stop()
         ignore_signals()
-
-
-def _fault_of(fleet: EngineFleet) -> str | None:
-    """Returns what keeps engines that have started from being served as the settings say; None if nothing."""
-    faults = [engine_fault(site.loaded, site.engines.engine.statistics().model) for site in fleet.sites]
-    return fleet.conflict or next((fault for fault in faults if fault is not None), None)
 
 
 def _tell_ready(server: RunningServer | PooledServer, settings: Settings, console: Console) -> None:
