@@ -1,6 +1,7 @@
 """The unit: what systemd says of it, that it is true to the server, and that the server tells what it is waited for."""
 
 import configparser
+import contextlib
 import os
 import re
 import signal
@@ -142,12 +143,11 @@ def test_a_manager_that_is_not_there_is_no_fault(address: str) -> None:
 def test_the_server_says_when_it_is_ready_and_that_it_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
-    manager = Manager(str(tmp_path / "notify"))
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
     settings = {"server__drain_timeout_s": DRAIN_S, "server__workers": workers}
-    with ServerProcess("scripted", **settings) as server:
+    heard = contextlib.closing(Manager(str(tmp_path / "notify")))
+    with heard as manager, ServerProcess("scripted", **settings) as server:
         assert manager.hear() == ["READY=1", f"STATUS=serving on http://127.0.0.1:{server.port}"]
         server.signal(signal.SIGTERM)
         assert manager.hear()[0] == "STOPPING=1"
         assert server.wait() == 0
-    manager.close()
