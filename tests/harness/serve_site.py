@@ -27,13 +27,16 @@ END_TIMEOUT_S = 60.0
 PROGRAM = """
 import sys
 import ray
-ray.init(
-    address="local", namespace="serve", num_cpus=4, include_dashboard=False, object_store_memory=100_000_000,
-    _node_ip_address="127.0.0.1", _temp_dir=sys.argv[2],
-)
+ray.init(address=sys.argv[2], namespace="serve", _node_ip_address="127.0.0.1")
 from ray.serve.scripts import run
 run.main([sys.argv[1]], standalone_mode=False)
 """
+PORTS = (
+    *("--port", "--node-manager-port", "--object-manager-port", "--ray-client-server-port"),
+    *("--dashboard-agent-grpc-port", "--dashboard-agent-listen-port"),
+    *("--runtime-env-agent-port", "--metrics-export-port"),
+)
+"""All of them given: otherwise Ray waits for files in which its parts say what they have chosen, and not for long."""
 MAX_MS = 20_000
 QUEUE_DEPTH = 4
 
@@ -45,21 +48,18 @@ class ServeSite:
         self.folder = Path(tempfile.mkdtemp(prefix="tgserve-"))  # short: Ray puts sockets into it
         self.port, self.admin_port = free_port(), free_port()
         self._mark = secrets.token_hex(8)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._environment = self._make_environment()
+        self._programs: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> "ServeSite":
         config = self.folder / "serve.yaml"
         config.write_text(yaml.safe_dump(self._config()))
-        with (self.folder / "site.log").open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, str(config), str(self.folder / "ray")],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=self._environment(),
-                start_new_session=True,
-            )
+        ports = {flag: free_port() for flag in PORTS}
+        address = f"127.0.0.1:{ports['--port']}"
         try:
+            self._start(*_start_command(self.folder / "ray", ports))
+            wait_until(lambda: accepts(ports["--port"]), "Ray has started", START_TIMEOUT_S)
+            self._start(sys.executable, "-c", PROGRAM, str(config), address)
             self.wait_serving()
         except BaseException:
             text = self.log()
@@ -70,9 +70,16 @@ class ServeSite:
     def __exit__(self, *_: object) -> None:
         for process in self.processes():
             process.kill()
-        if self._process is not None:
-            self._process.wait(END_TIMEOUT_S)
+        for program in self._programs:
+            program.wait(END_TIMEOUT_S)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _start(self, *command: str) -> None:
+        with (self.folder / "site.log").open("ab") as log:
+            program = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environment, start_new_session=True
+            )
+        self._programs.append(program)
 
     def wait_serving(self) -> None:
         """Waits until a replica takes requests, and its admin listener answers."""
@@ -92,10 +99,13 @@ class ServeSite:
         return [one for one in self.processes() if "ServeReplica:tidegate" in "".join(_command(one))]
 
     def end(self) -> int:
-        """Ends it as Ctrl-C does; returns the exit code."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGINT)
-        return self._process.wait(END_TIMEOUT_S)
+        """Ends the application as Ctrl-C does, and then Ray; returns the former's exit code."""
+        cluster, program = self._programs
+        program.send_signal(signal.SIGINT)
+        code = program.wait(END_TIMEOUT_S)
+        cluster.terminate()
+        cluster.wait(END_TIMEOUT_S)
+        return code
 
     def _is_serving(self) -> bool:
         if not (accepts(self.port) and accepts(self.admin_port)):
@@ -103,7 +113,7 @@ class ServeSite:
         return request(self.port, "GET", "/health").status == 200
 
     def _has_ended(self) -> bool:
-        return self._process is None or self._process.poll() is not None
+        return any(program.poll() is not None for program in self._programs)
 
     def _is_ours(self, process: psutil.Process) -> bool:
         try:
@@ -111,7 +121,7 @@ class ServeSite:
         except psutil.Error:
             return False
 
-    def _environment(self) -> dict[str, str]:
+    def _make_environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("TIDEGATE_", "RAY_"))}
         source = str(Path(__file__).parents[2] / "src")
         return {
@@ -122,6 +132,8 @@ class ServeSite:
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": secrets.token_hex(16),
             "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+            "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60",
+            "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "60",
             "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": IMPORT_PATH,
         }
 
@@ -146,6 +158,13 @@ class ServeSite:
         deployment["ray_actor_options"] = {"num_cpus": 0.1}
         deployment["health_check_period_s"] = 1
         return dict(config)
+
+
+def _start_command(folder: Path, ports: dict[str, int]) -> list[str]:
+    command = [str(Path(sys.executable).parent / "ray"), "start", "--head", "--block", "--disable-usage-stats"]
+    command += ["--node-ip-address=127.0.0.1", "--num-cpus=4", "--include-dashboard=false"]
+    command += [f"--temp-dir={folder}", "--object-store-memory=100000000"]
+    return [*command, *(f"{flag}={port}" for flag, port in ports.items())]
 
 
 def _command(process: psutil.Process) -> list[str]:

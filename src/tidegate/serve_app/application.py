@@ -10,9 +10,11 @@ from collections.abc import Mapping
 
 from ray import serve
 
+from tidegate.cli.access import AccessError
 from tidegate.cli.load_error import LoadError
 from tidegate.cli.model_loading import load_models
 from tidegate.cli.open_ledger import check_ledger
+from tidegate.cli.public_edge import check_edge
 from tidegate.cli.settings_sources import SettingsError
 from tidegate.cli.wiring import open_log
 from tidegate.http.asgi import AsgiApp
@@ -44,9 +46,10 @@ class TidegateReplica:
         """Raises ReplicaFailed for what keeps it from serving."""
         try:
             settings, warnings = read_arguments(args, os.environ)
+            warnings += check_edge(settings)
             check_ledger(settings)
             loaded = load_models(settings)
-        except (SettingsError, LedgerBroken, LoadError) as error:
+        except (SettingsError, ListenError, LedgerBroken, LoadError) as error:
             raise ReplicaFailed(str(error)) from None
         self._settings, self._loaded = settings, loaded
         self._logger = open_log(settings)
@@ -61,7 +64,7 @@ class TidegateReplica:
         own_loop_reports(self._logger)
         try:
             self._server = ReplicaServer(self._settings, self._loaded, self._logger)
-        except ListenError as error:
+        except (AccessError, ListenError) as error:
             raise ReplicaFailed(str(error)) from None
         await self._server.start()
         return ReplicaApp(self._server.app, self._server.stop)
@@ -79,4 +82,4 @@ class TidegateReplica:
 
 def build(args: dict[str, object]) -> serve.Application:
     """Returns the application for `args` of a Serve configuration: `config_file` and `settings`."""
-    return TidegateReplica.bind(args)  # type: ignore[attr-defined, no-any-return] # made by the decorators
+    return TidegateReplica.bind(args)  # type: ignore[attr-defined] # made by the decorators
