@@ -81,9 +81,6 @@ def test_what_the_client_says_arrives_in_order_and_nothing_is_left_running() -> 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         heard.extend([await receive(), await receive()])
 
-    async def receive() -> Message:
-        return said[len(heard) if not heard else 1]
-
     async def check() -> None:
         messages = iter(said)
 
@@ -95,6 +92,19 @@ def test_what_the_client_says_arrives_in_order_and_nothing_is_left_running() -> 
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     run(check)
+
+
+def test_a_client_that_serve_has_forgotten_has_gone() -> None:
+    heard: list[str] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        heard.extend([(await receive())["type"], (await receive())["type"]])
+
+    async def fail() -> Message:
+        raise LookupError
+
+    asyncio.run(ReplicaApp(app, nothing)(scope_of(), fail, Sent().send))
+    assert heard == [GONE, GONE]
 
 
 def test_a_fault_of_the_application_reaches_serve() -> None:

@@ -74,7 +74,10 @@ def _without_id(scope: Scope, send: Send) -> Send:
 
 
 class _Client:
-    """What the client says, and that it has gone, whoever says so."""
+    """What the client says, and that it has gone, whoever says so.
+
+    Serve's proxy forgets a request whose client has gone, and then asking for more of it fails instead of saying so.
+    """
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -88,7 +91,10 @@ class _Client:
         gone = asyncio.ensure_future(self._gone.wait())
         try:
             await asyncio.wait({said, gone}, return_when=asyncio.FIRST_COMPLETED)
-            return said.result() if said.done() and not said.cancelled() else _GONE
+            if said.done() and not said.cancelled() and said.exception() is None:
+                return said.result()
+            self.leave()
+            return _GONE
         finally:
             said.cancel()
             gone.cancel()
