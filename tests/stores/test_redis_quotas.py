@@ -176,6 +176,9 @@ def test_what_each_question_costs_redis(redis: RedisServer) -> None:
             after = (await other._client.info("commandstats"))["cmdstat_evalsha"]["calls"]
             return int(after - before)
 
+        for store in (one, other):
+            assert store._renewal is not None
+            store._renewal.cancel()
         for name in ("reserve", "settle", "claim", "release", "renew"):
             await one._client.script_load(one._scripts[name].script)
 

@@ -163,8 +163,8 @@ class SharedQuotaGate:
             self._count(error)
             return
         except QuotaUnavailable:
-            error = self._away() if self._refuses_when_away else None
-            if self._end_asking(ticket_id, entrant, asking, error) and error is None:
+            refusal = self._away() if self._refuses_when_away else None
+            if self._end_asking(ticket_id, entrant, asking, refusal) and refusal is None:
                 self._enter_inner(ticket, entrant)
             return
         except Exception as fault:
