@@ -159,7 +159,7 @@ def _calibration_file(settings: Settings) -> str | None:
 
 def _writes(settings: Settings, logger: FilteringBoundLogger, telemetry: Telemetry) -> list[Write]:
     """Returns what hears of every request at its end."""
-    writes = [AccessLog(logger).write] if settings.log.access else []
+    writes: list[Write] = [AccessLog(logger).write] if settings.log.access else []
     return writes if telemetry.pump is None else [*writes, telemetry.pump.write]
 
 

@@ -16,6 +16,7 @@ from tidegate.observability.span import Span, SpanKind, TracedSpans
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace.export import SpanExporter as OtelExporter
 
 TRACES_PATH = "/v1/traces"
 DEFAULT_SERVICE = "tidegate"
@@ -66,7 +67,7 @@ class OtlpExporter:
 
         # The pump says once that spans are lost, and the exporter would with each batch.
         logging.getLogger("opentelemetry.exporter").setLevel(logging.CRITICAL)
-        self._exporter = OTLPSpanExporter(
+        self._exporter: OtelExporter = OTLPSpanExporter(
             endpoint=traces_url(settings.endpoint),
             headers=None if settings.headers is None else dict(settings.headers),
             timeout=settings.timeout_s,

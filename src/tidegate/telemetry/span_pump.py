@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tidegate.observability.access_log import HttpEnded
 from tidegate.observability.observer import RequestEnded
 from tidegate.observability.request_spans import SpanSite, spans_of
-from tidegate.observability.span import SpanExporter, TracedSpans
+from tidegate.observability.span import SpanExporter
 
 BATCH_REQUESTS = 128
 
@@ -100,29 +100,26 @@ class SpanPump:
                 return
 
     def _send(self) -> None:
-        batch: list[TracedSpans] = []
-        num_taken = 0
-        while self._queue and num_taken < BATCH_REQUESTS:
-            reply, work = self._queue.popleft()
-            num_taken += 1
-            spans = spans_of(reply, work, self._site)
-            if spans is not None:
-                batch.append(spans)
+        batch = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH_REQUESTS))]
         reason = self._try_export(batch)
         if reason is None:
-            self._num_exported += num_taken
+            self._num_exported += len(batch)
         else:
-            self._num_failed += num_taken
-        if (reason is not None) != self._is_failing:
-            self._is_failing = reason is not None
-            _log.warning("spans are lost: %s", reason) if reason is not None else _log.info("spans arrive again")
+            self._num_failed += len(batch)
+        if reason is not None and not self._is_failing:
+            _log.warning("spans are lost: %s", reason)
+        elif reason is None and self._is_failing:
+            _log.info("spans arrive again")
+        self._is_failing = reason is not None
 
-    def _try_export(self, batch: list[TracedSpans]) -> str | None:
+    def _try_export(self, batch: list[tuple[HttpEnded, RequestEnded | None]]) -> str | None:
         """Returns why a batch did not arrive; None when it did."""
         exporter = self._exporter
         if exporter is None:
             return "the exporter is closed"
         try:
-            return None if exporter.export(batch) else "the collector did not take them"
-        except Exception as fault:
+            made = [spans_of(reply, work, self._site) for reply, work in batch]
+            requests = [spans for spans in made if spans is not None]
+            return None if exporter.export(requests) else "the collector did not take them"
+        except Exception as fault:  # a bug in here must not end the thread
             return f"{type(fault).__name__}: {fault}"

@@ -116,12 +116,12 @@ async def check_slots_count_over_all_servers(under_test: QuotasUnderTest) -> Non
         error = await refusal(store.claim_slot("k", TWO_SLOTS))
         assert limit_of(error) == ("concurrency", 2, 3)
         assert (error.retry_after_s, error.rate) == (1, None)
-    await other.claim_slot("another", TWO_SLOTS)
+    elsewhere = await other.claim_slot("another", TWO_SLOTS)
     await one.release_slot(first)
     await one.release_slot(first)
     third = await other.claim_slot("k", TWO_SLOTS)
     await refusal(one.claim_slot("k", TWO_SLOTS))
-    for store, slot in ((other, second), (other, third)):
+    for store, slot in ((other, second), (other, third), (other, elsewhere)):
         await store.release_slot(slot)
     assert one.statistics().num_slots == 0
 
