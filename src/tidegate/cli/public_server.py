@@ -17,6 +17,7 @@ from tidegate.errors import ServerDraining
 from tidegate.http.server import HttpServer
 from tidegate.lifecycle.drain import DrainEvent
 from tidegate.serving.remote_gate import RemoteGate
+from tidegate.serving.shared_quota_gate import SharedQuotaGate
 
 _READY_POLL_S = 0.01
 _LAST_WORDS_S = 2.0
@@ -39,6 +40,7 @@ class PublicServer:
         self.order = order or DrainOrder(settings.server)
         self.parts: ServerParts = build_parts(settings, sites, logger, gate_socket)
         self.http: HttpServer = build_server(settings, self.parts.public_app, sock, tls=tls_files(settings))
+        self._flush_s = settings.telemetry.flush_s
         self._lag = LoopLagProbe(self.parts.metrics.loop_lag)
 
     async def start(self, *, patience_s: float = 0.0) -> None:
@@ -49,10 +51,12 @@ class PublicServer:
         """
         self._lag.start()
         self.parts.metrics.num_tasks = lambda: len(asyncio.all_tasks())
-        if isinstance(self.parts.gate, RemoteGate):
+        if isinstance(self.parts.gate, RemoteGate | SharedQuotaGate):
             self.parts.gate.start()
         if self.parts.ledger is not None:
             self.parts.ledger.start()
+        if self.parts.telemetry.pump is not None:
+            self.parts.telemetry.pump.start()
         await self._wait_ready(patience_s)
         await self.http.start()
 
@@ -95,10 +99,12 @@ class PublicServer:
         """Closes the listener and its connections. Idempotent."""
         self._lag.stop()
         await self.http.stop()
+        if self.parts.telemetry.pump is not None:
+            await asyncio.to_thread(self.parts.telemetry.pump.close, self._flush_s)
         if self.parts.recorder is not None:
             await self.parts.recorder.aclose()
         gate = self.parts.gate
-        if isinstance(gate, RemoteGate):
+        if isinstance(gate, RemoteGate | SharedQuotaGate):
             await gate.aclose()
         else:
             gate.close()
