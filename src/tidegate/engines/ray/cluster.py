@@ -1,0 +1,96 @@
+"""RayCluster: this process's tie to a Ray cluster, made once however many engines are on it. Blocks: for threads.
+
+Ray is loaded here and not before. It is kept from the console, from our signal handlers (it sets them on the main
+thread only) and from reporting usage.
+"""
+
+import importlib
+import logging
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+LOCAL = "local"
+"""The address that stands for a Ray of our own on this machine, which ends with us."""
+
+
+class RayMissing(Exception):
+    """The extra is not installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAddress:
+    """`address` is `local`, `auto` (the Ray that runs on this machine) or HOST:PORT of a cluster's head."""
+
+    address: str
+    namespace: str
+
+
+def load_ray() -> ModuleType:
+    """Returns the module. Raises RayMissing."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        return importlib.import_module("ray")
+    except ImportError as error:
+        raise RayMissing("Ray is not installed: pip install 'tidegate[ray]'") from error
+
+
+class RayCluster:
+    """Cuts the tie in the end where it was made here. Its methods may be called on any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._num_users = 0
+        self._is_ours = False
+
+    def attach(self, where: ClusterAddress) -> ModuleType:
+        """Returns Ray, connected. To be undone by `release`. Raises RayMissing, and whatever Ray does."""
+        with self._lock:
+            ray = load_ray()
+            if not ray.is_initialized():
+                _on_a_side_thread(lambda: _connect(ray, where))
+                self._is_ours = True
+            self._num_users += 1
+            return ray
+
+    def release(self) -> None:
+        """The last user cuts the tie that was made here."""
+        with self._lock:
+            self._num_users -= 1
+            if self._num_users == 0 and self._is_ours:
+                self._is_ours = False
+                load_ray().shutdown()
+
+
+CLUSTER = RayCluster()
+"""Ray knows one tie for each process."""
+
+
+def _connect(ray: ModuleType, where: ClusterAddress) -> None:
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    options: dict[str, Any] = {"namespace": where.namespace, "log_to_driver": False, "configure_logging": False}
+    if where.address == LOCAL:
+        # Nothing of it listens beyond this machine, and it is nobody else's.
+        ray.init(address=LOCAL, include_dashboard=False, _node_ip_address="127.0.0.1", **options)
+    else:
+        ray.init(address=where.address, **options)
+
+
+def _on_a_side_thread(act: Callable[[], None]) -> None:
+    """Runs `act` where Ray cannot take the main thread's signal handlers. Raises what it raises."""
+    faults: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            act()
+        except BaseException as fault:
+            faults.append(fault)
+
+    thread = threading.Thread(target=run, name="connect to Ray")
+    thread.start()
+    thread.join()
+    if faults:
+        raise faults[0]
