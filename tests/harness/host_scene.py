@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tidegate.engines.local.client import LocalEngine
-from tidegate.engines.ray.actor_door import ActorDoor
+from tidegate.engines.ray.actor_door import ActorDoor, ActorFacts
 from tidegate.engines.ray.engine_host import EngineHost
 from tidegate.engines.ray.ray_link import LinkSettings, RayLink
 from tidegate.engines.ray.ray_trouble import Trouble
@@ -95,6 +95,9 @@ class FaultyDoor(ActorDoor):
     async def kill(self) -> None:
         self.num_kills += 1
         self.die()
+
+    async def identify(self) -> ActorFacts:
+        raise NotImplementedError
 
     async def restart_engine(self) -> None:
         self.pair.restart()

@@ -16,9 +16,9 @@ from tidegate.cli.settings import Settings
 from tidegate.cli.wiring import engine_options
 from tidegate.engine.options import EngineOptions
 from tidegate.engines.local.client import LocalEngine
-from tidegate.engines.ray.actor_door import ActorDoor
+from tidegate.engines.ray.actor_door import ActorDoor, ActorFacts
 from tidegate.engines.ray.actor_spec import ActorNeeds, HostedEngineSpec
-from tidegate.engines.ray.cluster import ClusterAddress, RayMissing, load_ray
+from tidegate.engines.ray.cluster import LOCAL, ClusterAddress, RayMissing, load_ray
 from tidegate.engines.ray.ray_door import RayDoor
 from tidegate.engines.ray.ray_link import LinkSettings, RayLink
 from tidegate.ids import mint_id
@@ -61,6 +61,10 @@ class RayKeeper:
     async def wait_ready(self) -> None:
         """Waits until the engine takes requests. Raises RemoteStartFailed when it cannot be served."""
         await self._link.wait_ready()
+
+    async def identify(self) -> ActorFacts:
+        """Asks the actor who it is. Raises whatever Ray does."""
+        return await self._door.identify()
 
     async def restart(self) -> None:
         """Has the actor start its engine anew. Open requests fail. Returns when the old one is seen to have gone."""
@@ -143,15 +147,15 @@ def check_ray(settings: Settings) -> None:
         raise LoadError("ray.address must be HOST:PORT of a cluster's head: Ray's client protocol carries no streams.")
     if ray.lease_s < MISSED_BEATS * ray.heartbeat_s:
         raise LoadError(f"ray.lease_s ({ray.lease_s:g}) must be at least {MISSED_BEATS} times ray.heartbeat_s.")
-    if settings.server.workers > 1 and (ray.address == "local" or not ray.detached):
+    if settings.server.workers > 1 and (ray.address == LOCAL or not ray.detached):
         raise LoadError(
             "Several workers share engines on Ray by name: ray.address must name a cluster, and ray.detached be true."
         )
-    if ray.address == "local" and ray.detached:
+    if ray.address == LOCAL and ray.detached:
         raise LoadError("ray.detached needs a cluster that outlives this server: set ray.address.")
     actor_needs(settings)
     try:
-        load_ray()
+        load_ray(is_local=ray.address == LOCAL)
     except RayMissing as error:
         raise LoadError(f"{error}.") from None
 

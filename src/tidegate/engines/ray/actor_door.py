@@ -1,9 +1,20 @@
 """ActorDoor: what the server needs of one engine actor, as a port. Ray is behind it (`ray_door.py`)."""
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Protocol
 
 from tidegate.engines.ray.ray_trouble import Trouble
+
+
+@dataclass(frozen=True, slots=True)
+class ActorFacts:
+    """The process behind an actor just now. `num_active` counts open requests of all servers."""
+
+    boot: str
+    process_id: int
+    num_active: int
+    num_servers: int
 
 
 class ActorDoor(Protocol):
@@ -30,6 +41,10 @@ class ActorDoor(Protocol):
 
     async def kill(self) -> None:
         """Ends a process that hangs; Ray starts the next one. Never raises."""
+        ...
+
+    async def identify(self) -> "ActorFacts":
+        """Asks the process behind it who it is. Raises whatever Ray does."""
         ...
 
     async def restart_engine(self) -> None:

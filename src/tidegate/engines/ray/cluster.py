@@ -29,9 +29,13 @@ class ClusterAddress:
     namespace: str
 
 
-def load_ray() -> ModuleType:
-    """Returns the module. Raises RayMissing."""
+def load_ray(*, is_local: bool = False) -> ModuleType:
+    """Returns the module. `is_local`: a Ray of our own is going to be started; nothing of it is to listen beyond this
+    machine, which Ray reads from its environment when it is loaded. Raises RayMissing.
+    """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if is_local:
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
         return importlib.import_module("ray")
     except ImportError as error:
@@ -49,7 +53,7 @@ class RayCluster:
     def attach(self, where: ClusterAddress) -> ModuleType:
         """Returns Ray, connected. To be undone by `release`. Raises RayMissing, and whatever Ray does."""
         with self._lock:
-            ray = load_ray()
+            ray = load_ray(is_local=where.address == LOCAL)
             if not ray.is_initialized():
                 _on_a_side_thread(lambda: _connect(ray, where))
                 self._is_ours = True
@@ -73,7 +77,6 @@ def _connect(ray: ModuleType, where: ClusterAddress) -> None:
     logging.getLogger("ray").setLevel(logging.ERROR)
     options: dict[str, Any] = {"namespace": where.namespace, "log_to_driver": False, "configure_logging": False}
     if where.address == LOCAL:
-        # Nothing of it listens beyond this machine, and it is nobody else's.
         ray.init(address=LOCAL, include_dashboard=False, _node_ip_address="127.0.0.1", **options)
     else:
         ray.init(address=where.address, **options)

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from tidegate.engines.ray.actor_door import ActorDoor
+from tidegate.engines.ray.actor_door import ActorDoor, ActorFacts
 from tidegate.engines.ray.actor_spec import ActorNeeds, HostedEngineSpec, encode_spec
 from tidegate.engines.ray.cluster import CLUSTER, ClusterAddress, load_ray
 from tidegate.engines.ray.ray_trouble import Remedy, Trouble
@@ -75,6 +75,10 @@ class RayDoor(ActorDoor):
     async def kill(self) -> None:
         """See `ActorDoor.kill`."""
         await self._quietly(lambda: load_ray().kill(self._actor, no_restart=False))
+
+    async def identify(self) -> ActorFacts:
+        """See `ActorDoor.identify`."""
+        return ActorFacts(*await asyncio.wait_for(self._actor.identify.remote(), _ANSWER_S))
 
     async def restart_engine(self) -> None:
         """See `ActorDoor.restart_engine`."""
