@@ -15,7 +15,7 @@ from harness.raw_http import Answer, RawClient, request
 from harness.ray_cluster import RayClusterProcess
 from harness.server_process import ServerProcess
 from harness.server_thread import ServerThread, wait_until
-from harness.server_view import engine_state, live_requests, read_ready
+from harness.server_view import engine_state, live_requests
 from tidegate.cli.ray_keeper import RayKeeper
 from tidegate.engines.ray.actor_door import ActorFacts
 
@@ -188,21 +188,3 @@ def test_what_had_sent_nothing_is_answered_by_the_other_engine(cluster: RayClust
                 assert answer.status in (200, 502)
             caller.client.close()
         wait_until(lambda: all(row["ready"] for row in engine_rows(running.admin_port).values()), "both", PATIENCE_S)
-
-
-def test_readiness_says_what_an_engine_waits_for(cluster: RayClusterProcess, server: ServerThread) -> None:
-    """Nobody has such a resource: the server is there, and says so."""
-    settings = COMMON | {"ray__address": cluster.address, "engine__ray_resources": ["unobtainium=1"]}
-    import threading
-
-    from harness.server_thread import ServerThread as Thread
-
-    waiting = Thread("ray", **settings)
-    thread = threading.Thread(target=waiting.__enter__)
-    thread.start()
-    wait_until(lambda: waiting.server is not None, "the server is made")
-    wait_until(lambda: read_ready(waiting.admin_port).status == 503, "it answers")
-    message = read_ready(waiting.admin_port).json()["error"]["message"]
-    assert message.startswith(("its actor was asked for", "Ray is asked for it"))
-    waiting._failure = None
-    assert waiting._loop is not None

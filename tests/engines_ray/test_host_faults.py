@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from harness.host_scene import LEASE_S, HostScene
+from harness.host_scene import LEASE_S, QUICK, HostScene
 from tidegate.engine.gauges import EngineGauges, EngineStatus
 from tidegate.engine.messages import AddRequest, EngineReady, StepOutputs
 from tidegate.engine.port import DeltaSink
 from tidegate.engines.ray import engine_host, host_session
 from tidegate.engines.ray.engine_host import MAX_SESSIONS, EngineHost, SessionRefused
-from tidegate.engines.ray.ray_channel import RayChannel
+from tidegate.engines.ray.ray_channel import SLICE_DELTAS, RayChannel
 from tidegate.engines.ray.wire import (
     EventBatch,
     RequestFailed,
@@ -149,7 +149,7 @@ def test_a_request_that_comes_twice_runs_once() -> None:
             if isinstance(report, StepOutputs):
                 tokens += [token for delta in report.outputs for token in delta.token_ids]
         assert len(tokens) == 8
-        await stream.aclose()  # type: ignore[attr-defined]
+        await stream.aclose()
 
     run(act)
 
@@ -223,7 +223,7 @@ def test_servers_at_one_engine_are_bounded() -> None:
             await anext(stream)
         with pytest.raises(SessionRefused):
             await anext(host.events("one too many"))
-        await streams[0].aclose()  # type: ignore[attr-defined]
+        await streams[0].aclose()
         with pytest.raises(SessionRefused, match="open already"):
             await anext(host.events("s1"))
         await anext(host.events("another"))
@@ -296,6 +296,26 @@ def test_outputs_of_an_engine_that_is_gone_are_dropped_and_counted() -> None:
     run(act)
 
 
+def test_a_step_of_many_outputs_leaves_the_loop_to_others() -> None:
+    async def act(scene: HostScene) -> None:
+        channel = scene.link._channel
+        assert isinstance(channel, RayChannel)
+        watch = channel._watch
+        deltas = [TokenDelta(f"nobody-{i}", 0, [1]) for i in range(3 * SLICE_DELTAS)]
+        taken: list[int] = []
+        take = scene.engine.take_deltas
+        scene.engine.take_deltas = lambda epoch, part: (taken.append(len(part)), take(epoch, part))[1]  # type: ignore[func-returns-value, method-assign]
+        turns: list[int] = []
+        asyncio.get_running_loop().call_soon(lambda: turns.append(len(taken)))
+        batch = EventBatch(watch.boot or "", watch._number + 1, 0, [StepOutputs(1, deltas, EngineGauges())])
+        await channel.take(encode_events(batch))
+        assert taken == [SLICE_DELTAS] * 3
+        assert turns == [1], "somebody else had a turn behind the first slice"
+        scene.door.die()
+
+    run(act)
+
+
 def test_a_lost_batch_of_events_ends_the_session_and_the_next_one_serves() -> None:
     async def act(scene: HostScene) -> None:
         (sink,) = await begin(scene, "open")
@@ -310,3 +330,21 @@ def test_a_lost_batch_of_events_ends_the_session_and_the_next_one_serves() -> No
         await serve_one(scene, "open")
 
     run(act)
+
+
+def test_before_the_actor_answers_the_engine_says_what_it_waits_for() -> None:
+    async def go() -> None:
+        scene = HostScene()
+        scene.door.is_silent = True
+        entering = asyncio.create_task(scene.__aenter__())
+        while scene.door.num_sessions == 0:
+            await asyncio.sleep(0)
+        condition = scene.engine.statistics().condition
+        assert condition == "its actor was asked for and has not answered yet"
+        await asyncio.sleep(3 * QUICK.stall_timeout_s)
+        assert scene.door.num_kills == 0, "an actor that waits for a machine is not silent"
+        scene.door.is_silent = False
+        await entering
+        await scene.__aexit__()
+
+    asyncio.run(go())

@@ -14,7 +14,7 @@ from tidegate.engines.ray.ray_trouble import TROUBLES, UNKNOWN, Remedy, trouble_
 from tidegate.engines.ray.unacknowledged import MAX_UNCONFIRMED_BYTES, Unacknowledged
 
 
-@pytest.mark.parametrize("order", permutations((1, 2, 3, 4)), ids=str)
+@pytest.mark.parametrize("order", tuple(permutations((1, 2, 3, 4))), ids=str)
 def test_batches_are_carried_out_in_order_however_they_come(order: tuple[int, ...]) -> None:
     book: CommandOrder[int] = CommandOrder()
     assert [done for number in order for done in book.take(number, number)] == [1, 2, 3, 4]

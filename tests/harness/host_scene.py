@@ -4,7 +4,7 @@ The door stands in for Ray alone: it carries bytes, and loses, repeats or reorde
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from itertools import count
 from random import Random
 from typing import Any
@@ -57,7 +57,7 @@ class FaultyDoor(ActorDoor):
                 self.pair.restart()
             self._care = asyncio.create_task(self.host.run())
 
-    async def events(self, session: str) -> AsyncIterator[bytes]:
+    async def events(self, session: str) -> AsyncGenerator[bytes, None]:
         assert self.host is not None
         self.num_sessions += 1
         stream = self.host.events(session)
@@ -71,7 +71,7 @@ class FaultyDoor(ActorDoor):
             if self.is_dead:
                 raise ActorDiedError
         finally:
-            await stream.aclose()  # type: ignore[attr-defined]
+            await stream.aclose()
 
     def tell(self, data: bytes) -> None:
         host = self.host

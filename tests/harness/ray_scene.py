@@ -31,7 +31,7 @@ _NAMES = count(1)
 
 
 class RayScene:
-    """Used as an async context manager; ready when entered. `name` is the actor's: one of a name is shared, and stays."""
+    """Used as an async context manager; ready when entered. `name`: the actor's, which is shared, and stays."""
 
     def __init__(self, address: str, name: str, spec: HostedEngineSpec = SIMULATED, prompt_tokens: int = 20) -> None:
         self._where = ClusterAddress(address, "tests")

@@ -1,6 +1,6 @@
 """ActorDoor: what the server needs of one engine actor, as a port. Ray is behind it (`ray_door.py`)."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,7 +24,7 @@ class ActorDoor(Protocol):
         """Finds the actor, or has it made. Raises whatever Ray does."""
         ...
 
-    def events(self, session: str) -> AsyncIterator[bytes]:
+    def events(self, session: str) -> AsyncGenerator[bytes, None]:
         """Opens a session and yields what the actor says, until it ends. Closing the iterator ends the session.
 
         Raises whatever Ray does.

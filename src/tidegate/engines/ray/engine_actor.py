@@ -29,6 +29,7 @@ class EngineActor:
         self._boot = entropy(BOOT_BYTES).hex()
         self._hosted: HostedEngine | None = None
         self._host: EngineHost | None = None
+        self._beginning = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def events(self, session: str, digest: str) -> AsyncIterator[bytes]:
@@ -50,8 +51,9 @@ class EngineActor:
 
     async def restart_engine(self) -> None:
         """Ends the engine and starts the next one, in this same process."""
-        await self._begun()
+        host = await self._begun()
         if self._hosted is not None:
+            host.is_asked_to_end = True
             self._note(asyncio.create_task(self._hosted.restart()))
             self._note(asyncio.create_task(self._await_ready()))
 
@@ -63,7 +65,8 @@ class EngineActor:
         """Ends the engine; open requests fail."""
         for task in self._tasks:
             task.cancel()
-        if self._hosted is not None:
+        if self._hosted is not None and self._host is not None:
+            self._host.is_asked_to_end = True
             await self._hosted.aclose()
 
     async def identify(self) -> tuple[str, int, int, int]:
@@ -72,14 +75,17 @@ class EngineActor:
         return self._boot, os.getpid(), 0 if host is None else host.num_active, 0 if host is None else host.num_sessions
 
     async def _begun(self) -> EngineHost:
-        if self._host is None:
+        async with self._beginning:
+            if self._host is not None:
+                return self._host
             loop = asyncio.get_running_loop()
-            hosted = self._hosted = make_hosted(self._spec)
-            self._host = EngineHost(hosted.engine, self._boot, self._spec.lease_s, loop.call_exception_handler)
-            self._note(asyncio.create_task(self._host.run(), name="leases"))
+            hosted = make_hosted(self._spec)
+            host = EngineHost(hosted.engine, self._boot, self._spec.lease_s, loop.call_exception_handler)
             await hosted.start()
+            self._hosted, self._host = hosted, host
+            self._note(asyncio.create_task(host.run(), name="leases"))
             self._note(asyncio.create_task(self._await_ready(), name="start of the engine"))
-        return self._host
+            return host
 
     async def _await_ready(self) -> None:
         """Tells the servers when the engine was given up: only a person can help then."""

@@ -6,7 +6,7 @@ much unread; then its requests are aborted and forgotten. While the host drains 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, Protocol, runtime_checkable
 
 from tidegate.engine.gauges import EngineStatus
@@ -59,6 +59,8 @@ class EngineHost:
         self.is_draining = False
         self.has_failed = False
         """Set by whoever keeps the engine when it was given up."""
+        self.is_asked_to_end = False
+        """Set by whoever ends the engine on purpose: its next loss is nobody's fault."""
         self._engine = engine
         self._lease_s = lease_s
         self._report = report
@@ -82,7 +84,7 @@ class EngineHost:
         """See `EngineLook.status`."""
         return self._engine.statistics()
 
-    async def events(self, name: str) -> AsyncIterator[bytes]:
+    async def events(self, name: str) -> AsyncGenerator[bytes, None]:
         """Opens a session, and yields what its server is to be told until the session ends. Closing it ends it.
 
         Raises SessionRefused.
@@ -209,10 +211,11 @@ class EngineHost:
 
     def _note_lost(self, reason: str) -> None:
         self._greeting = None
+        was_asked, self.is_asked_to_end = self.is_asked_to_end, False
         for session in self._sessions.values():
             for hosted in session.requests.values():
                 hosted.detach()
-            session.note_away(reason)
+            session.note_away(reason, was_asked=was_asked)
         self._note_progress()
 
     def _now(self) -> float:

@@ -70,12 +70,12 @@ class HostSession:
         self._reports.append(report)
         self._wake.set()
 
-    def note_away(self, reason: str) -> None:
+    def note_away(self, reason: str, *, was_asked: bool) -> None:
         """The engine is lost: one word for all of its requests, in place of one for each."""
         self._close_step()
         self._reports = [one for one in self._reports if not _is_loss(one)]
         self.requests.clear()
-        self.tell(EngineAway(reason))
+        self.tell(EngineAway(reason, was_asked))
 
     def stir(self) -> None:
         """Has it looked whether there is news that nothing else brings: accounts, the engine's condition."""

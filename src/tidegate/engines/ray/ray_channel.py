@@ -57,8 +57,6 @@ class ChannelOwner(Protocol):
 class RayChannel:
     """`tell` sends bytes to the actor and returns at once; it may lose them. `now`: monotonic clock."""
 
-    was_told_to_end = False
-
     def __init__(
         self,
         session: str,
@@ -72,6 +70,8 @@ class RayChannel:
         """What the actor last said of an engine that is not ready."""
         self.has_failed = False
         """The actor has given its engine up."""
+        self.was_told_to_end = False
+        """No request is to blame for the end of the session, or of the engine."""
         self.num_batches = 0
         """Counts what was heard: a sign of life when it moves."""
         self._owner = owner
@@ -119,11 +119,12 @@ class RayChannel:
         if verdict is Verdict.TAKE:
             await self._carry_out(batch)
 
-    def end(self, reason: str) -> None:
-        """The session is over: open requests fail. Idempotent."""
+    def end(self, reason: str, *, has_died: bool = False) -> None:
+        """The session is over: open requests fail. `has_died`: with the actor's process. Idempotent."""
         if self._is_over:
             return
         self._is_over = True
+        self.was_told_to_end = not has_died
         self._unsent.clear()
         self._lose(reason)
 
@@ -151,6 +152,7 @@ class RayChannel:
             elif isinstance(report, RequestFailed):
                 self._owner.fail_request(report.request_id, self._epochs.epoch, from_wire(report))
             elif isinstance(report, EngineAway):
+                self.was_told_to_end = report.was_asked
                 self._lose(report.reason)
             elif isinstance(report, CacheFlushed):
                 self._owner.take_flushed(report.nonce, report.num_blocks)
@@ -173,6 +175,7 @@ class RayChannel:
         if self._is_up:
             self._lose("the engine was started anew")
         self._is_up = True
+        self.was_told_to_end = False
         self._owner.take_greeting(self, EngineReady(self._epochs.greet(boot, greeting.epoch), greeting.model))
 
     def _lose(self, reason: str) -> None:

@@ -7,7 +7,7 @@ explicitly on every way out.
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -49,7 +49,7 @@ class RayDoor(ActorDoor):
             self._actor = await asyncio.shield(self._finding)
             self._tell = self._actor.tell.options(num_returns=0)
 
-    async def events(self, session: str) -> AsyncIterator[bytes]:
+    async def events(self, session: str) -> AsyncGenerator[bytes, None]:
         """See `ActorDoor.events`."""
         method = self._actor.events.options(num_returns="streaming", _generator_backpressure_num_objects=UNREAD_BATCHES)
         stream = method.remote(session, self._spec.digest)

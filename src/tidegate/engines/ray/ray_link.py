@@ -19,7 +19,7 @@ from tidegate.engines.remote.start_failed import RemoteStartFailed
 
 MISSED_BEATS = 4
 """A silence of fewer signs of life than this is never a hang."""
-_STALLED = Trouble("it gave no sign of life and was ended", Remedy.ATTACH)
+_STALLED = Trouble("it gave no sign of life and was ended", Remedy.ATTACH, has_died=True)
 _ENDED = trouble_of(StopAsyncIteration())
 
 
@@ -136,7 +136,7 @@ class RayLink:
         finally:
             self._channel = None
             self.engine.is_draining = False
-            channel.end(trouble.words)
+            channel.end(trouble.words, has_died=trouble.has_died)
         if trouble is _STALLED:
             await self._door.kill()
         return trouble

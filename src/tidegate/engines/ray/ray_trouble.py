@@ -21,21 +21,22 @@ class Remedy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """`words` go to operators, without a full stop."""
+    """`words` go to operators, without a full stop. `has_died`: the process has gone, maybe because of a request."""
 
     words: str
     remedy: Remedy
+    has_died: bool = False
 
 
 UNKNOWN = Trouble("Ray reported a fault", Remedy.CREATE)
 
 TROUBLES: dict[str, Trouble] = {
-    "ActorDiedError": Trouble("its actor died", Remedy.CREATE),
+    "ActorDiedError": Trouble("its actor died", Remedy.CREATE, has_died=True),
     "ActorUnavailableError": Trouble("its actor cannot be reached just now", Remedy.ATTACH),
     "ActorUnschedulableError": Trouble("no machine of the cluster has what it needs", Remedy.WAIT_FOR_OPERATOR),
     "ActorPlacementGroupRemoved": Trouble("its bundles were removed", Remedy.CREATE),
     "ActorHandleNotFoundError": Trouble("its actor is not known to the cluster", Remedy.CREATE),
-    "RayActorError": Trouble("its actor failed", Remedy.CREATE),
+    "RayActorError": Trouble("its actor failed", Remedy.CREATE, has_died=True),
     "TaskCancelledError": Trouble("its stream was cancelled", Remedy.ATTACH),
     "AsyncioActorExit": Trouble("its actor has ended", Remedy.CREATE),
     "RayTaskError": Trouble("its actor failed in our own code", Remedy.ATTACH),
@@ -43,10 +44,10 @@ TROUBLES: dict[str, Trouble] = {
     "AuthenticationError": Trouble("the cluster refused our token", Remedy.WAIT_FOR_OPERATOR),
     "RuntimeEnvSetupError": Trouble("its environment could not be set up", Remedy.WAIT_FOR_OPERATOR),
     "GetTimeoutError": Trouble("it did not answer in time", Remedy.ATTACH),
-    "NodeDiedError": Trouble("its machine is gone", Remedy.CREATE),
+    "NodeDiedError": Trouble("its machine is gone", Remedy.CREATE, has_died=True),
     "LocalRayletDiedError": Trouble("Ray on this machine has ended", Remedy.CREATE),
     "ObjectStoreFullError": Trouble("Ray's object store is full", Remedy.ATTACH),
-    "OutOfMemoryError": Trouble("its machine ran out of memory", Remedy.CREATE),
+    "OutOfMemoryError": Trouble("its machine ran out of memory", Remedy.CREATE, has_died=True),
     "OutOfDiskError": Trouble("its machine ran out of disk", Remedy.ATTACH),
     "ObjectLostError": Trouble("something was lost between the machines", Remedy.ATTACH),
     "PendingCallsLimitExceeded": Trouble("it does not keep up", Remedy.ATTACH),

@@ -32,9 +32,13 @@ class RequestFailed(msgspec.Struct, frozen=True, array_like=True, tag=30):
 
 
 class EngineAway(msgspec.Struct, frozen=True, array_like=True, tag=31):
-    """The engine in the actor is lost, and everything that was open; it may come back under its next epoch."""
+    """The engine in the actor is lost, and everything that was open; it may come back under its next epoch.
+
+    `was_asked`: somebody wanted it to end, and no request is to blame.
+    """
 
     reason: str
+    was_asked: bool = False
 
 
 RayReport = EngineReady | StepOutputs | CacheFlushed | Pong | RequestFailed | EngineAway
