@@ -1,9 +1,8 @@
-"""RayKeeper: what the server does with an engine on Ray, in the shape of the supervisor of one; and their factory."""
+"""RayKeeper: what the server does with an engine on Ray, in the shape of the supervisor of one."""
 
 import asyncio
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import msgspec
 from structlog.typing import FilteringBoundLogger
@@ -90,29 +89,6 @@ class RayKeeper:
         """Lets go of the engine. Open requests fail; an engine that is this server's alone ends. Idempotent."""
         await self._link.aclose()
         await self._door.aclose()
-
-
-@dataclass(frozen=True, slots=True)
-class RayMemberFactory:
-    """Makes further engines of one model on Ray while the server runs, and ends them: a `MemberFactory` of the pool.
-
-    `settings` are those of the model's engines.
-    """
-
-    settings: Settings
-    loaded: LoadedModel
-    logger: FilteringBoundLogger
-    poison: PoisonWatch | None = None
-
-    def make(self, name: str, *, url: str | None = None) -> RayKeeper:
-        """Returns a further engine, not started. Raises LoadError."""
-        if url is not None:
-            raise LoadError("Ray decides where its engines are: no URL can be given.")
-        return make_ray_keeper(name, self.settings, self.loaded, self.logger, self.poison)
-
-    async def retire(self, kept: RayKeeper) -> None:
-        """Ends an engine for good. It has no requests of this server; other servers' have the drain's time."""
-        await kept.retire(self.settings.server.drain_timeout_s)
 
 
 def make_ray_keeper(

@@ -8,7 +8,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 
-from tidegate.engines.ray.actor_spec import decode_spec
+from tidegate.engines.ray.actor_spec import HostedEngineSpec, decode_spec
 from tidegate.engines.ray.engine_host import EngineHost
 from tidegate.engines.ray.hosted_engine import HostedEngine, make_hosted
 from tidegate.system import entropy
@@ -74,12 +74,16 @@ class EngineActor:
         host = self._host
         return self._boot, os.getpid(), 0 if host is None else host.num_active, 0 if host is None else host.num_sessions
 
+    def make_hosted(self, spec: HostedEngineSpec) -> HostedEngine:
+        """Returns the engine, not started. A further kind is a subclass that knows it. Raises UnknownKind."""
+        return make_hosted(spec)
+
     async def _begun(self) -> EngineHost:
         async with self._beginning:
             if self._host is not None:
                 return self._host
             loop = asyncio.get_running_loop()
-            hosted = make_hosted(self._spec)
+            hosted = self.make_hosted(self._spec)
             host = EngineHost(hosted.engine, self._boot, self._spec.lease_s, loop.call_exception_handler)
             await hosted.start()
             self._hosted, self._host = hosted, host

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from tidegate.engines.ray.actor_door import ActorDoor, ActorFacts
 from tidegate.engines.ray.actor_spec import ActorNeeds, HostedEngineSpec, encode_spec
 from tidegate.engines.ray.cluster import CLUSTER, ClusterAddress, load_ray
+from tidegate.engines.ray.engine_actor import EngineActor
 from tidegate.engines.ray.ray_trouble import Remedy, Trouble
 
 MAX_CONCURRENT_CALLS = 2048
@@ -29,13 +30,21 @@ _log = logging.getLogger(__name__)
 
 
 class RayDoor(ActorDoor):
-    """`name` is the actor's, unique in the namespace."""
+    """`name` is the actor's, unique in the namespace. `actor_class`: what Ray makes an actor of."""
 
-    def __init__(self, where: ClusterAddress, name: str, spec: HostedEngineSpec, needs: ActorNeeds) -> None:
+    def __init__(
+        self,
+        where: ClusterAddress,
+        name: str,
+        spec: HostedEngineSpec,
+        needs: ActorNeeds,
+        actor_class: type[EngineActor] = EngineActor,
+    ) -> None:
         self.name = name
         self._where = where
         self._spec = spec
         self._needs = needs
+        self._class = actor_class
         self._ray: ModuleType | None = None
         self._actor: Handle = None
         self._tell: Handle = None
@@ -122,8 +131,6 @@ class RayDoor(ActorDoor):
     def _find(self) -> Handle:
         """Returns the actor of this name, made if there is none. Blocks. Raises whatever Ray does."""
         ray = self._ray = self._ray or CLUSTER.attach(self._where)
-        from tidegate.engines.ray.engine_actor import EngineActor
-
         needs = self._needs
         options: dict[str, Any] = {
             "name": self.name,
@@ -135,7 +142,7 @@ class RayDoor(ActorDoor):
             "max_concurrency": MAX_CONCURRENT_CALLS,
             **self._place(),
         }
-        return ray.remote(EngineActor).options(**options).remote(encode_spec(self._spec))
+        return ray.remote(self._class).options(**options).remote(encode_spec(self._spec))
 
     def _place(self) -> dict[str, Any]:
         needs = self._needs
