@@ -16,7 +16,11 @@ from harness.ray_cluster import RayClusterProcess
 from harness.server_process import ServerProcess
 from harness.server_thread import ServerThread, wait_until
 from harness.server_view import engine_state, live_requests
+from tidegate.cli.doctor_ray import look_at_ray
+from tidegate.cli.finding import Level
+from tidegate.cli.model_loading import load_model
 from tidegate.cli.ray_keeper import RayKeeper
+from tidegate.cli.settings_sources import resolve
 from tidegate.engines.ray.actor_door import ActorFacts
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
@@ -188,3 +192,18 @@ def test_what_had_sent_nothing_is_answered_by_the_other_engine(cluster: RayClust
                 assert answer.status in (200, 502)
             caller.client.close()
         wait_until(lambda: all(row["ready"] for row in engine_rows(running.admin_port).values()), "both", PATIENCE_S)
+
+
+DOCTORED: dict[str, tuple[dict[str, Any], Level, str]] = {
+    "enough": ({}, Level.OK, "1 machines, 16 CPUs"),
+    "never enough": ({"engine.ray_resources": ("unobtainium=1",)}, Level.WARNING, "unobtainium"),
+}
+
+
+@pytest.mark.parametrize("name", DOCTORED)
+def test_the_doctor_looks_at_the_cluster(cluster: RayClusterProcess, name: str) -> None:
+    flags, level, words = DOCTORED[name]
+    named = {"engine.kind": "ray", "engine.ray_engine": "simulated", "ray.address": cluster.address, **flags}
+    settings = resolve(None, {}, named, is_file_required=False).settings
+    finding = look_at_ray(settings, load_model(settings), starts_engine=False)
+    assert (finding.level, words in finding.found) == (level, True), finding

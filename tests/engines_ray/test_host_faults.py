@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import count
 from typing import Any
 
 import pytest
 
 from harness.host_scene import LEASE_S, QUICK, HostScene
 from tidegate.engine.gauges import EngineGauges, EngineStatus
-from tidegate.engine.messages import AddRequest, EngineReady, StepOutputs
+from tidegate.engine.messages import AddRequest, EngineReady, Ping, StepOutputs
 from tidegate.engine.port import DeltaSink
 from tidegate.engines.ray import engine_host, host_session
 from tidegate.engines.ray.engine_host import MAX_SESSIONS, EngineHost, SessionRefused
@@ -206,7 +207,13 @@ def test_a_server_that_leaves_too_much_unread_is_given_up(monkeypatch: pytest.Mo
         await anext(stream)
         request = scene.make_request("long", max_tokens=200)
         host.take(encode_commands("deaf", 1, [encode_command(AddRequest(request))]))
-        await scene.until(lambda: host.num_sessions == 1)
+        numbers = count(2)
+
+        def is_over() -> bool:
+            host.take(encode_commands("deaf", next(numbers), [encode_command(Ping(1))]))  # it is not silent
+            return host.num_sessions == 1
+
+        await scene.until(is_over)
         assert "unread" in scene.door.raised[-1]["message"]
         await scene.until(lambda: scene.door.pair.engine.num_open == 0)
         await serve_one(scene, "other")
