@@ -159,7 +159,9 @@ def test_a_killed_servers_requests_are_aborted_within_its_lease(
         for caller in callers:
             caller.read_before()
         with ServerThread("ray", **(settings | {"ray__detached": True})) as other:
-            assert [line for line in program.lines if not line.startswith(("tidegate:", "{", " "))] == [], "Ray is quiet"
+            assert [line for line in program.lines if not line.startswith(("tidegate:", "{", " "))] == [], (
+                "Ray is quiet"
+            )
             before = facts(other)
             assert (before.num_active, before.num_servers) == (4, 2)
             (mine,) = begin(other, (STREAM,))

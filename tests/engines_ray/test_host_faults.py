@@ -11,9 +11,11 @@ from harness.host_scene import LEASE_S, QUICK, HostScene
 from tidegate.engine.gauges import EngineGauges, EngineStatus
 from tidegate.engine.messages import AddRequest, EngineReady, Ping, StepOutputs
 from tidegate.engine.port import DeltaSink
+from tidegate.engines.local.client import LocalEngine
 from tidegate.engines.ray import engine_host, host_session
+from tidegate.engines.ray.boot_watch import EpochBook
 from tidegate.engines.ray.engine_host import MAX_SESSIONS, EngineHost, SessionRefused
-from tidegate.engines.ray.ray_channel import SLICE_DELTAS, RayChannel
+from tidegate.engines.ray.ray_channel import MAX_BEATS_AHEAD, SLICE_DELTAS, RayChannel
 from tidegate.engines.ray.wire import (
     EventBatch,
     RequestFailed,
@@ -321,6 +323,19 @@ def test_a_step_of_many_outputs_leaves_the_loop_to_others() -> None:
         scene.door.die()
 
     run(act)
+
+
+def test_signs_of_life_do_not_pile_up() -> None:
+    async def go() -> None:
+        sent: list[bytes] = []
+        engine = LocalEngine(lambda _context: None)
+        channel = RayChannel("s", engine, EpochBook(), sent.append, 1000.0)
+        for _ in range(10 * MAX_BEATS_AHEAD):
+            channel.beat()
+            await asyncio.sleep(0)
+        assert len(sent) == MAX_BEATS_AHEAD
+
+    asyncio.run(go())
 
 
 def test_a_lost_batch_of_events_ends_the_session_and_the_next_one_serves() -> None:

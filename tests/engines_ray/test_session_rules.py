@@ -11,7 +11,7 @@ from tidegate.engines.ray.boot_watch import RULES, BatchFact, BootWatch, EpochBo
 from tidegate.engines.ray.command_order import MAX_EARLY, CommandOrder
 from tidegate.engines.ray.lease_book import LeaseBook
 from tidegate.engines.ray.ray_trouble import TROUBLES, UNKNOWN, Remedy, trouble_of
-from tidegate.engines.ray.unacknowledged import MAX_UNCONFIRMED_BYTES, Unacknowledged
+from tidegate.engines.ray.unacknowledged import MAX_RESENT, MAX_UNCONFIRMED_BYTES, Unacknowledged
 
 
 @pytest.mark.parametrize("order", tuple(permutations((1, 2, 3, 4))), ids=str)
@@ -46,6 +46,14 @@ def test_what_is_not_confirmed_is_sent_again_when_its_time_has_come() -> None:
     assert book.due(9.0) == [b"3"]
     book.confirm(3)
     assert (book.due(99.0), book.num_bytes) == ([], 0)
+
+
+def test_an_actor_that_is_only_busy_is_not_buried() -> None:
+    book = Unacknowledged(1.0)
+    for number in range(1, 10 * MAX_RESENT):
+        book.add(number, b"%d" % number, now=0.0)
+    times = {now: len(book.due(float(now))) for now in range(1, 100)}
+    assert {now: number for now, number in times.items() if number} == dict.fromkeys((1, 3, 7, 15, 31, 63), MAX_RESENT)
 
 
 def test_unconfirmed_bytes_beyond_the_bound_are_congestion() -> None:
@@ -176,6 +184,7 @@ def test_numbers_in_any_order_with_losses_end_whole() -> None:
             if dice.random() < 0.6:
                 done += book.take(int(data), int(data))
         sent.confirm(book.last)
-    for data in sent.due(2.0):
-        done += book.take(int(data), int(data))
+    while data := sent.due(2.0):
+        done += [one for number in data for one in book.take(int(number), int(number))]
+        sent.confirm(book.last)
     assert done == list(range(1, 200))

@@ -30,6 +30,8 @@ from tidegate.errors import ServeError
 from tidegate.inference.output import TokenDelta
 
 SLICE_DELTAS = 32
+MAX_BEATS_AHEAD = 16
+"""Unconfirmed batches beyond which no sign of life is added to them."""
 
 
 class StreamBroken(Exception):
@@ -101,10 +103,11 @@ class RayChannel:
 
     def beat(self) -> None:
         """Shows the actor that this server lives, asks it for the same, and sends again what it has not confirmed."""
-        self._nonce += 1
-        self.send(Ping(self._nonce))
         for data in self._unconfirmed.due(self._loop.time()):
             self._tell(data)
+        if len(self._unconfirmed) < MAX_BEATS_AHEAD:  # what waits is a sign of life as well, once it arrives
+            self._nonce += 1
+            self.send(Ping(self._nonce))
 
     async def take(self, data: bytes) -> None:
         """Carries out a batch of events. Raises StreamBroken."""
