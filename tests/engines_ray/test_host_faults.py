@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.host_scene import LEASE_S, QUICK, HostScene
+from harness.host_scene import IMPATIENT, LEASE_S, QUICK, HostScene
 from tidegate.engine.gauges import EngineGauges, EngineStatus
 from tidegate.engine.messages import AddRequest, EngineReady, Ping, StepOutputs
 from tidegate.engine.port import DeltaSink
@@ -16,6 +16,7 @@ from tidegate.engines.ray import engine_host, host_session
 from tidegate.engines.ray.boot_watch import EpochBook
 from tidegate.engines.ray.engine_host import MAX_SESSIONS, EngineHost, SessionRefused
 from tidegate.engines.ray.ray_channel import MAX_BEATS_AHEAD, SLICE_DELTAS, RayChannel
+from tidegate.engines.ray.ray_link import LinkSettings
 from tidegate.engines.ray.wire import (
     EventBatch,
     RequestFailed,
@@ -33,9 +34,9 @@ from tidegate.testing.check_engine import RecordingSink
 Act = Callable[[HostScene], Awaitable[None]]
 
 
-def run(act: Act) -> None:
+def run(act: Act, settings: LinkSettings = QUICK) -> None:
     async def go() -> None:
-        async with HostScene() as scene:
+        async with HostScene(settings=settings) as scene:
             await act(scene)
 
     asyncio.run(go())
@@ -86,7 +87,7 @@ def test_a_silent_actor_is_ended_and_each_request_fails_once() -> None:
         assert all(isinstance(sink.error, EngineLost) for sink in sinks)
         await serve_one(scene, "after")
 
-    run(act)
+    run(act, IMPATIENT)
 
 
 def test_an_engine_that_dies_in_an_actor_that_lives_is_another_epoch_of_the_same_session() -> None:
@@ -356,14 +357,14 @@ def test_a_lost_batch_of_events_ends_the_session_and_the_next_one_serves() -> No
 
 def test_before_the_actor_answers_the_engine_says_what_it_waits_for() -> None:
     async def go() -> None:
-        scene = HostScene()
+        scene = HostScene(settings=IMPATIENT)
         scene.door.is_silent = True
         entering = asyncio.create_task(scene.__aenter__())
         while scene.door.num_sessions == 0:
             await asyncio.sleep(0)
         condition = scene.engine.statistics().condition
         assert condition == "its actor was asked for and has not answered yet"
-        await asyncio.sleep(3 * QUICK.stall_timeout_s)
+        await asyncio.sleep(3 * IMPATIENT.stall_timeout_s)
         assert scene.door.num_kills == 0, "an actor that waits for a machine is not silent"
         scene.door.is_silent = False
         await entering

@@ -66,7 +66,7 @@ async def serve_one(scene: RayScene, name: str) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "hung"])
 def test_each_request_of_a_lost_actor_fails_once_and_the_next_boot_serves(
-    cluster: RayClusterProcess, number: signal.Signals
+    cluster: RayClusterProcess, number: signal.Signals, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async def act(scene: RayScene) -> None:
         before = await scene.door.identify()
@@ -84,6 +84,7 @@ def test_each_request_of_a_lost_actor_fails_once_and_the_next_boot_serves(
             sink.check()
 
     run(cluster, act)
+    assert capfd.readouterr().out == "", "Ray's reports go to the log"
 
 
 def test_a_restart_of_the_engine_is_a_new_epoch_of_the_same_boot(cluster: RayClusterProcess) -> None:

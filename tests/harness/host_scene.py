@@ -21,7 +21,8 @@ from tidegate.inference.sampling import SamplingParams, StopRules
 from tidegate.testing.engine_pair import EnginePair, simulated_core
 from tidegate.testing.manual_clock import ManualClock
 
-QUICK = LinkSettings(heartbeat_s=0.02, stall_timeout_s=0.2, first_wait_s=0.001, max_wait_s=0.01)
+QUICK = LinkSettings(heartbeat_s=0.02, stall_timeout_s=10.0, first_wait_s=0.001, max_wait_s=0.01)
+IMPATIENT = LinkSettings(heartbeat_s=0.02, stall_timeout_s=0.2, first_wait_s=0.001, max_wait_s=0.01)
 PATIENCE_S = 20.0
 LEASE_S = 0.5
 

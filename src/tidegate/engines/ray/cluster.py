@@ -17,6 +17,11 @@ LOCAL = "local"
 """The address that stands for a Ray of our own on this machine, which ends with us."""
 
 
+MAX_REPORT_CHARS = 1000
+
+_log = logging.getLogger(__name__)
+
+
 class RayMissing(Exception):
     """The extra is not installed."""
 
@@ -75,11 +80,20 @@ CLUSTER = RayCluster()
 
 def _connect(ray: ModuleType, where: ClusterAddress) -> None:
     logging.getLogger("ray").setLevel(logging.ERROR)
+    # Ray prints what its machines report to standard output, whatever it was told of logs.
+    worker = importlib.import_module("ray._private.worker")
+    if hasattr(worker, "print_to_stdstream"):
+        worker.print_to_stdstream = _log_report
     options: dict[str, Any] = {"namespace": where.namespace, "log_to_driver": False, "configure_logging": False}
     if where.address == LOCAL:
         ray.init(address=LOCAL, include_dashboard=False, _node_ip_address="127.0.0.1", **options)
     else:
         ray.init(address=where.address, **options)
+
+
+def _log_report(data: dict[str, Any], **_: object) -> None:
+    for line in data.get("lines", ()):
+        _log.info("Ray reports: %s", str(line)[:MAX_REPORT_CHARS])
 
 
 def _on_a_side_thread(act: Callable[[], None]) -> None:

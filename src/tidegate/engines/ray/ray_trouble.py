@@ -21,7 +21,8 @@ class Remedy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """`words` go to operators, without a full stop. `has_died`: the process has gone, maybe because of a request."""
+    """`words` go to operators, without a full stop. `has_died`: the process has gone, or is
+    likely to have: requests that it died with are under suspicion."""
 
     words: str
     remedy: Remedy
@@ -32,7 +33,7 @@ UNKNOWN = Trouble("Ray reported a fault", Remedy.CREATE)
 
 TROUBLES: dict[str, Trouble] = {
     "ActorDiedError": Trouble("its actor died", Remedy.CREATE, has_died=True),
-    "ActorUnavailableError": Trouble("its actor cannot be reached just now", Remedy.ATTACH),
+    "ActorUnavailableError": Trouble("its actor cannot be reached just now", Remedy.ATTACH, has_died=True),
     "ActorUnschedulableError": Trouble("no machine of the cluster has what it needs", Remedy.WAIT_FOR_OPERATOR),
     "ActorPlacementGroupRemoved": Trouble("its bundles were removed", Remedy.CREATE),
     "ActorHandleNotFoundError": Trouble("its actor is not known to the cluster", Remedy.CREATE),
