@@ -16,6 +16,8 @@ from pathlib import Path
 
 import psutil
 
+from harness.server_thread import wait_until
+
 START_TIMEOUT_S = 180.0
 _PORTS = (
     *("--port", "--node-manager-port", "--object-manager-port", "--ray-client-server-port"),
@@ -62,7 +64,16 @@ class RayClusterProcess:
         self._process = subprocess.Popen(
             command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
         )
+        try:
+            wait_until(self._is_up, "the cluster is up", START_TIMEOUT_S)
+        except BaseException:
+            self.__exit__()
+            raise
         return self
+
+    def _is_up(self) -> bool:
+        assert self._process.poll() is None, self.log()
+        return "Ray runtime started" in self.log()
 
     def __exit__(self, *_: object) -> None:
         ours = psutil.Process(self._process.pid)

@@ -39,6 +39,7 @@ def load_ray(*, is_local: bool = False) -> ModuleType:
     machine, which Ray reads from its environment when it is loaded. Raises RayMissing.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")
     if is_local:
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
@@ -83,7 +84,7 @@ def _connect(ray: ModuleType, where: ClusterAddress) -> None:
     # Ray prints what its machines report to standard output, whatever it was told of logs.
     worker = importlib.import_module("ray._private.worker")
     if hasattr(worker, "print_to_stdstream"):
-        worker.print_to_stdstream = _log_report
+        setattr(worker, "print_to_stdstream", _log_report)  # noqa: B010 - no type of theirs names it
     options: dict[str, Any] = {"namespace": where.namespace, "log_to_driver": False, "configure_logging": False}
     if where.address == LOCAL:
         ray.init(address=LOCAL, include_dashboard=False, _node_ip_address="127.0.0.1", **options)
