@@ -1,14 +1,16 @@
 """The part of `tidegate doctor` that looks at Ray: whether it is here, reachable, and has what an engine needs."""
 
 import asyncio
+import io
 import logging
+from types import ModuleType
 
 from tidegate.cli.finding import Finding, ok, problem, warning
 from tidegate.cli.load_error import LoadError
 from tidegate.cli.model_loading import LoadedModel, engine_fault
 from tidegate.cli.ray_keeper import actor_needs, check_ray, make_ray_keeper
 from tidegate.cli.settings import Settings
-from tidegate.engines.ray.cluster import CLUSTER, LOCAL, ClusterAddress, load_ray
+from tidegate.engines.ray.cluster import CLUSTER, LOCAL, ClusterAddress, call_aside, load_ray
 from tidegate.engines.ray.ray_trouble import trouble_of
 from tidegate.engines.remote.start_failed import RemoteStartFailed
 from tidegate.observability.logs import LogFormat, LogSettings, build_logger
@@ -37,7 +39,7 @@ def look_at_ray(settings: Settings, loaded: LoadedModel, *, starts_engine: bool)
 def _look_at_cluster(settings: Settings, shown: str) -> Finding:
     where = settings.ray.address
     try:
-        ray = CLUSTER.attach(ClusterAddress(where, settings.ray.namespace))
+        ray = asyncio.run(_attach(ClusterAddress(where, settings.ray.namespace)))
     except Exception as fault:
         _log.debug("Ray said: %s", fault)
         return problem(
@@ -66,9 +68,11 @@ def lacking_resources(settings: Settings, total: dict[str, float]) -> list[str]:
     return sorted(name for name, amount in wanted.items() if amount > total.get(name, 0.0))
 
 
-async def _start(settings: Settings, loaded: LoadedModel, shown: str) -> Finding:
-    import io
+async def _attach(where: ClusterAddress) -> ModuleType:
+    return await call_aside(lambda: CLUSTER.attach(where))
 
+
+async def _start(settings: Settings, loaded: LoadedModel, shown: str) -> Finding:
     logger = build_logger(LogSettings("error", LogFormat.JSON), io.StringIO(), lambda: 0.0)
     keeper = make_ray_keeper("doctor", settings, loaded, logger)
     try:

@@ -1,9 +1,11 @@
-"""RayCluster: this process's tie to a Ray cluster, made once however many engines are on it. Blocks: for threads.
+"""RayCluster: this process's tie to a Ray cluster, made once however many engines are on it. To be called aside.
 
 Ray is loaded here and not before. It is kept from the console, from our signal handlers (it sets them on the main
 thread only) and from reporting usage.
 """
 
+import asyncio
+import contextlib
 import importlib
 import logging
 import os
@@ -11,13 +13,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 LOCAL = "local"
 """The address that stands for a Ray of our own on this machine, which ends with us."""
 
 
 MAX_REPORT_CHARS = 1000
+
+Result = TypeVar("Result")
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +65,7 @@ class RayCluster:
         with self._lock:
             ray = load_ray(is_local=where.address == LOCAL)
             if not ray.is_initialized():
-                _on_a_side_thread(lambda: _connect(ray, where))
+                _connect(ray, where)
                 self._is_ours = True
             self._num_users += 1
             return ray
@@ -97,18 +101,31 @@ def _log_report(data: dict[str, Any], **_: object) -> None:
         _log.info("Ray reports: %s", str(line)[:MAX_REPORT_CHARS])
 
 
-def _on_a_side_thread(act: Callable[[], None]) -> None:
-    """Runs `act` where Ray cannot take the main thread's signal handlers. Raises what it raises."""
-    faults: list[BaseException] = []
+def call_aside(call: Callable[[], Result]) -> "asyncio.Future[Result]":
+    """Returns the future of a call that blocks, on a thread of its own.
+
+    Ray cannot take a main thread's signal handlers there, and a call that never returns keeps no program from ending.
+    Cancelling the future does not stop the call.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Result] = loop.create_future()
+
+    def tell(result: Result | None, fault: BaseException | None) -> None:
+        if future.done():
+            return
+        if fault is not None:
+            future.set_exception(fault)
+        else:
+            future.set_result(cast("Result", result))
 
     def run() -> None:
+        result, fault = None, None
         try:
-            act()
-        except BaseException as fault:
-            faults.append(fault)
+            result = call()
+        except Exception as raised:
+            fault = raised
+        with contextlib.suppress(RuntimeError):  # the loop has gone
+            loop.call_soon_threadsafe(tell, result, fault)
 
-    thread = threading.Thread(target=run, name="connect to Ray")
-    thread.start()
-    thread.join()
-    if faults:
-        raise faults[0]
+    threading.Thread(target=run, name="call to Ray", daemon=True).start()
+    return future

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from tidegate.engines.ray.actor_door import ActorDoor, ActorFacts
 from tidegate.engines.ray.actor_spec import ActorNeeds, HostedEngineSpec, encode_spec
-from tidegate.engines.ray.cluster import CLUSTER, ClusterAddress, load_ray
+from tidegate.engines.ray.cluster import CLUSTER, ClusterAddress, call_aside, load_ray
 from tidegate.engines.ray.engine_actor import EngineActor
 from tidegate.engines.ray.ray_trouble import Remedy, Trouble
 
@@ -53,8 +53,7 @@ class RayDoor(ActorDoor):
     async def open(self) -> None:
         """See `ActorDoor.open`."""
         if self._actor is None:
-            # Whatever becomes of us, the thread ends by itself, and what it found is let go of.
-            self._finding = asyncio.ensure_future(asyncio.to_thread(self._find))
+            self._finding = call_aside(self._find)
             self._actor = await asyncio.shield(self._finding)
             self._tell = self._actor.tell.options(num_returns=0)
 
@@ -109,9 +108,10 @@ class RayDoor(ActorDoor):
     async def aclose(self) -> None:
         """See `ActorDoor.aclose`."""
         if self._finding is not None:
-            found = await asyncio.gather(self._finding, return_exceptions=True)
-            self._actor = self._actor or next((one for one in found if not isinstance(one, BaseException)), None)
-            self._finding = None
+            finding, self._finding = self._finding, None
+            await asyncio.wait({finding}, timeout=_ANSWER_S)
+            if finding.done() and finding.exception() is None:
+                self._actor = self._actor or finding.result()
         if self._ray is None:
             return
         if not self._needs.is_detached and self._actor is not None:
@@ -124,7 +124,7 @@ class RayDoor(ActorDoor):
 
     async def _quietly(self, act: Callable[[], object]) -> None:
         try:
-            await asyncio.to_thread(act)
+            await call_aside(act)
         except Exception as fault:
             _log.debug("Ray did not do what it was asked: %s", fault)
 
