@@ -6,7 +6,6 @@ Nothing of it is left: its processes are a session of their own, which is ended 
 import os
 import secrets
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -19,6 +18,8 @@ import psutil
 from harness.server_thread import wait_until
 
 START_TIMEOUT_S = 180.0
+NUM_STARTS = 3
+"""Ray gives its own parts half a minute to start, which a busy machine may not keep."""
 _PORTS = (
     *("--port", "--node-manager-port", "--object-manager-port", "--ray-client-server-port"),
     *("--dashboard-agent-grpc-port", "--dashboard-agent-listen-port"),
@@ -54,42 +55,64 @@ class RayClusterProcess:
         saved = dict(os.environ)
         os.environ.update(self.environment)
         self._stack.callback(_restore, saved)
+        self._stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
+        for _ in range(NUM_STARTS):
+            self._start()
+            wait_until(lambda: self._is_up() or self._process.poll() is not None, "Ray starts", START_TIMEOUT_S)
+            if self._is_up():
+                return self
+            said = self.log()
+            self._end()
+        self._stack.close()
+        raise AssertionError(f"Ray did not start:\n{said}")
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+        self._stack.close()
+
+    def _start(self) -> None:
         ports = free_ports(len(_PORTS))
         self.address = f"127.0.0.1:{ports[0]}"
         command = [str(Path(sys.executable).parent / "ray"), "start", "--head", "--block", "--disable-usage-stats"]
         command += ["--node-ip-address=127.0.0.1", f"--num-cpus={self._num_cpus}", "--include-dashboard=false"]
         command += [f"--temp-dir={self.folder}", "--object-store-memory=100000000"]
         command += [f"{flag}={port}" for flag, port in zip(_PORTS, ports, strict=True)]
-        log = self._stack.enter_context((self.folder / "start.log").open("wb"))
-        self._process = subprocess.Popen(
-            command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
-        )
-        try:
-            wait_until(self._is_up, "the cluster is up", START_TIMEOUT_S)
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
+        with (self.folder / "start.log").open("wb") as log:
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+            )
 
-    def _is_up(self) -> bool:
-        assert self._process.poll() is None, self.log()
-        return "Ray runtime started" in self.log()
-
-    def __exit__(self, *_: object) -> None:
-        ours = psutil.Process(self._process.pid)
-        children = ours.children(recursive=True)
-        self._process.send_signal(signal.SIGTERM)
-        _, alive = psutil.wait_procs([ours, *children], timeout=10)
-        for process in alive:
-            process.kill()
+    def _end(self) -> None:
+        """Ends all of it, whoever started it: each part has the folder on its command line, or a parent that has."""
+        parts = {one for one in psutil.process_iter() if str(self.folder) in " ".join(_command_of(one))}
+        parts |= {child for one in parts for child in _children_of(one)}
+        self._process.terminate()
+        _, alive = psutil.wait_procs(parts, timeout=10)
+        for one in alive:
+            one.kill()
         psutil.wait_procs(alive, timeout=10)
         self._process.wait()
-        self._stack.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _is_up(self) -> bool:
+        return "Ray runtime started" in self.log()
 
     def log(self) -> str:
         """What the cluster's start has said."""
         return (self.folder / "start.log").read_text("utf-8", "replace")
+
+
+def _command_of(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def _children_of(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children(recursive=True)
+    except psutil.Error:
+        return []
 
 
 def free_ports(number: int) -> list[int]:
