@@ -7,6 +7,7 @@ from harness.engine_limit_proofs import ENGINE_PROOFS
 from harness.grammar_limit_proofs import GRAMMAR_PROOFS
 from harness.judge_limit_proofs import JUDGE_PROOFS, JUDGE_REASONS
 from harness.load_limit_proofs import LOAD_PROOFS
+from harness.ray_limit_proofs import RAY_PROOFS, RAY_REASONS
 from harness.remote_limit_proofs import REMOTE_PROOFS, REMOTE_REASONS
 from harness.report_limit_proofs import REPORT_PROOFS
 from harness.shared_limit_proofs import SHARED_PROOFS, SHARED_REASONS
@@ -15,6 +16,7 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     **ENGINE_PROOFS,
     **GRAMMAR_PROOFS,
     **JUDGE_PROOFS,
+    **RAY_PROOFS,
     **REMOTE_PROOFS,
     "serving/test_grammar_check.py": {
         "a_compilation_beyond_its_limit_is_refused_while_it_runs_and_afterwards": (
@@ -312,6 +314,7 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
 
 REASONS = {
     **JUDGE_REASONS,
+    **RAY_REASONS,
     **REMOTE_REASONS,
     **SHARED_REASONS,
     "grammar/lark/lark_product.py MAX_STEPS": "compared at each look; a counter, nothing is held",
