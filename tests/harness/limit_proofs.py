@@ -3,6 +3,7 @@
 A bound that holds no state, or that callers do not reach, stands in REASONS instead.
 """
 
+from harness.deploy_limit_proofs import DEPLOY_PROOFS
 from harness.engine_limit_proofs import ENGINE_PROOFS
 from harness.grammar_limit_proofs import GRAMMAR_PROOFS
 from harness.judge_limit_proofs import JUDGE_PROOFS, JUDGE_REASONS
@@ -13,6 +14,7 @@ from harness.report_limit_proofs import REPORT_PROOFS
 from harness.shared_limit_proofs import SHARED_PROOFS, SHARED_REASONS
 
 PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
+    **DEPLOY_PROOFS,
     **ENGINE_PROOFS,
     **GRAMMAR_PROOFS,
     **JUDGE_PROOFS,
@@ -183,7 +185,7 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
         "a_drain_that_is_too_short_ends_a_request_with_an_error": ("cli/settings.py ServerSettings.drain_timeout_s",),
     },
     "e2e/test_drain.py": {
-        "a_reader_that_is_stuck_does_not_keep_a_program_from_its_end": ("cli/public_server.py _LAST_WORDS_S",),
+        "a_reader_that_is_stuck_does_not_keep_a_program_from_its_end": ("cli/public_service.py LAST_WORDS_S",),
     },
     "engine/test_framing.py": {
         "a_message_above_the_bound_is_not_sent": ("engine/framing.py MAX_FRAME_BYTES",),
