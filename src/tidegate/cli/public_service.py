@@ -14,6 +14,7 @@ from tidegate.cli.wiring import ServerParts, build_parts
 from tidegate.errors import ServerDraining
 from tidegate.lifecycle.drain import DrainEvent
 from tidegate.serving.remote_gate import RemoteGate
+from tidegate.serving.shared_quota_gate import SharedQuotaGate
 
 LAST_WORDS_S = 2.0
 """How long streams have to take their error event after the drain."""
@@ -33,16 +34,19 @@ class PublicService:
         """`gate_socket` is where another process decides who enters; None: this one does."""
         self.order = order or DrainOrder(settings.server)
         self.parts: ServerParts = build_parts(settings, sites, logger, gate_socket)
+        self._flush_s = settings.telemetry.flush_s
         self._lag = LoopLagProbe(self.parts.metrics.loop_lag)
 
     def open(self) -> None:
         """Begins what runs beside requests; they are refused until the engine is ready."""
         self._lag.start()
         self.parts.metrics.num_tasks = lambda: len(asyncio.all_tasks())
-        if isinstance(self.parts.gate, RemoteGate):
+        if isinstance(self.parts.gate, RemoteGate | SharedQuotaGate):
             self.parts.gate.start()
         if self.parts.ledger is not None:
             self.parts.ledger.start()
+        if self.parts.telemetry.pump is not None:
+            self.parts.telemetry.pump.start()
 
     @property
     def is_ready(self) -> bool:
@@ -74,10 +78,12 @@ class PublicService:
     async def close(self) -> None:
         """Lets go of everything. No request may come any more. Idempotent."""
         self._lag.stop()
+        if self.parts.telemetry.pump is not None:
+            await asyncio.to_thread(self.parts.telemetry.pump.close, self._flush_s)
         if self.parts.recorder is not None:
             await self.parts.recorder.aclose()
         gate = self.parts.gate
-        if isinstance(gate, RemoteGate):
+        if isinstance(gate, RemoteGate | SharedQuotaGate):
             await gate.aclose()
         else:
             gate.close()

@@ -12,6 +12,8 @@ from tidegate.cli.engine_specs import model_specs
 from tidegate.cli.load_error import LoadError
 from tidegate.cli.model_loading import LoadedModel, load_models
 from tidegate.cli.open_ledger import check_ledger
+from tidegate.cli.open_quotas import check_quotas
+from tidegate.cli.open_telemetry import check_telemetry
 from tidegate.cli.pooled_server import PooledServer
 from tidegate.cli.prefix_cache_text import prefix_cache_text
 from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ignore_signals, on_signals
@@ -27,17 +29,20 @@ from tidegate.engines.local.supervisor import EngineStartFailed
 from tidegate.engines.remote.start_failed import RemoteStartFailed
 from tidegate.http.listener import ListenError
 from tidegate.lifecycle.ledger_port import LedgerBroken
+from tidegate.lifecycle.quota_port import QuotaBroken
+from tidegate.telemetry.otlp_exporter import TelemetryBroken
 
 
 def run_serve(settings: Settings) -> int:
     """Serves until a signal. Returns the exit code: 0 after a drain, 1 when the engine or a listener failed."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
-        warnings = [*refuse_exposure(settings), *check_edge(settings)]
+        warnings = [*refuse_exposure(settings), *check_edge(settings), *check_telemetry(settings)]
         check_ledger(settings)
+        check_quotas(settings)
         loaded = load_models(settings)
         sockets = Sockets(settings)
-    except (AccessError, LedgerBroken, LoadError, ListenError) as error:
+    except (AccessError, LedgerBroken, LoadError, ListenError, QuotaBroken, TelemetryBroken) as error:
         console.print(f"tidegate: {error}", style="red", markup=False)
         return EXIT_FAILED if isinstance(error, ListenError) else EXIT_USAGE
     warnings += [model.grammar.warning for model in loaded if model.grammar.warning is not None]

@@ -40,6 +40,7 @@ class RequestHead:
     peer: tuple[str, int] | None
     query: bytes = b""
     local_port: int | None = None
+    is_tls: bool = False
 
     @property
     def line(self) -> Line | None:
@@ -98,6 +99,7 @@ def read_head(scope: Scope) -> RequestHead:
         peer=_read_address(scope.get("client")),
         query=query,
         local_port=None if server is None else server[1],
+        is_tls=scope.get("scheme") == "https",
     )
 
 
