@@ -73,7 +73,7 @@ def _check(resolved: Resolved) -> list[str]:
 
 
 def _check_access(settings: Settings) -> list[str]:
-    """Serve may listen on every address, whatever `server.host` says: HAProxy does always."""
+    """Serve may listen on every address, whatever `server.host` says."""
     public = msgspec.structs.replace(settings, server=msgspec.structs.replace(settings.server, host="0.0.0.0"))
     try:
         return refuse_exposure(public)
