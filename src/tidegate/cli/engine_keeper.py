@@ -1,4 +1,4 @@
-"""Who keeps an engine: a supervisor of a process of ours, or a watch over one on another machine.
+"""Who keeps an engine: a supervisor of a process of ours, or a watch over another's, here or on another machine.
 
 The one table of what the kinds of engine need. A new kind is a new branch here and in `worker_engine.py` (how it is
 kept and reached), in `model_loading.py` (its tokenizer) and in `settings.py` (its name).
@@ -14,7 +14,7 @@ from tidegate.cli.engine_log import relay_to
 from tidegate.cli.engine_specs import EngineSpec
 from tidegate.cli.machine_facts import available_bytes, usable_processors
 from tidegate.cli.model_loading import LoadedModel
-from tidegate.cli.remote_settings import is_remote
+from tidegate.cli.remote_settings import is_remote, is_vllm
 from tidegate.cli.wiring import engine_options, supervisor_settings
 from tidegate.engine.options import EngineOptions
 from tidegate.engines.local.supervisor import Supervisor
@@ -22,8 +22,9 @@ from tidegate.lifecycle.poison import PoisonWatch
 
 if TYPE_CHECKING:  # what only engines on other machines need is imported with them
     from tidegate.cli.remote_keeper import RemoteKeeper
+    from tidegate.cli.vllm_keeper import VllmKeeper
 
-EngineKeeper: TypeAlias = Union[Supervisor, "RemoteKeeper"]
+EngineKeeper: TypeAlias = Union[Supervisor, "RemoteKeeper", "VllmKeeper"]
 
 
 def make_keeper(
@@ -37,6 +38,10 @@ def make_keeper(
         from tidegate.cli.remote_keeper import RemoteKeeper
 
         return RemoteKeeper(spec.settings, loaded, logger)
+    if is_vllm(spec.settings):
+        from tidegate.cli.vllm_keeper import VllmKeeper
+
+        return VllmKeeper(spec.settings, loaded, logger, poison)
     return Supervisor(
         shared_options(spec, loaded), supervisor_settings(spec.settings), write_log=relay_to(logger), poison=poison
     )
@@ -44,7 +49,9 @@ def make_keeper(
 
 def make_acts(keeper: EngineKeeper) -> Acts:
     """Returns what an operator can do to the engine."""
-    return EngineActs(keeper) if isinstance(keeper, Supervisor) else RemoteActs()
+    if isinstance(keeper, Supervisor):
+        return EngineActs(keeper)
+    return RemoteActs() if keeper.acts is None else keeper.acts
 
 
 def shared_options(spec: EngineSpec, loaded: LoadedModel) -> EngineOptions:

@@ -5,12 +5,13 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import click
 
 from tidegate import __version__
-from tidegate.cli.settings import SECTIONS, describe
+from tidegate.cli.engine_option import read_engine_options
+from tidegate.cli.settings import SECTIONS, EngineKind, describe
 from tidegate.cli.settings_sources import DEFAULT_FILE, Resolved, SettingsError, resolve
 
 Command = Callable[..., Any]
@@ -31,7 +32,11 @@ SERVE_FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
     "--chat-template": ("model.chat_template", {"type": click.Path(dir_okay=False), "metavar": "FILE"}),
     "--max-model-len": ("model.max_model_len", {"type": int}),
     "--max-output-tokens": ("model.max_output_tokens", {"type": int}),
-    "--engine": ("engine.kind", {"type": click.Choice(["llama", "scripted", "simulated", "sglang", "vllm-http"])}),
+    "--engine": ("engine.kind", {"type": click.Choice(get_args(EngineKind))}),
+    "--engine-option": (
+        "engine.options",
+        {"multiple": True, "metavar": "NAME=VALUE", "callback": read_engine_options},
+    ),
     "--engine-url": ("engine.url", {"metavar": "URL"}),
     "--tokenizer": ("model.tokenizer", {"type": click.Path(file_okay=False), "metavar": "FOLDER"}),
     "--max-sequences": ("engine.max_sequences", {"type": int}),
@@ -65,7 +70,7 @@ def _settings_options(command: Command) -> Command:
     for flag, (name, options) in reversed(SERVE_FLAGS.items()):
         section, _, key = name.partition(".")
         default = getattr(SECTIONS[section](), key)
-        shown = "" if default in (None, ()) else f" (default {default})"
+        shown = "" if default in (None, (), {}) else f" (default {default})"
         text = f"{describe(section, key)}{shown} [{name}]"
         command = click.option(flag, name.replace(".", "__"), help=text, **options)(command)
     return click.option(
@@ -160,6 +165,7 @@ def serve(model: str | None, config_file: Path | None, **flags: Any) -> None:
       tidegate serve --engine scripted --port 0       for testing clients: no model, a free port
       tidegate serve --engine vllm-http --engine-url http://10.0.0.5:8000 --tokenizer ./my-model
                                                       in front of an engine on another machine
+      tidegate serve --engine vllm ./my-model --engine-option tensor_parallel_size=2
 
     The public listener answers OpenAI's routes under /v1; the admin listener has /readyz, /metrics and
     /admin/v1/requests. SIGTERM and Ctrl-C refuse new requests, let running ones finish (at most

@@ -13,6 +13,8 @@ class RemoteKeeper:
 
     process_id: None = None
     socket_path: None = None
+    acts: None = None
+    """What an operator could do to it is done where it runs."""
 
     def __init__(self, settings: Settings, loaded: LoadedModel, logger: FilteringBoundLogger) -> None:
         self._watch = make_watch(

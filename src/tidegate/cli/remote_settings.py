@@ -1,4 +1,4 @@
-"""Whether the settings choose an engine on another machine, and which of them then do nothing.
+"""Whether the settings choose an engine on another machine, or vLLM in this one, and which of them then do nothing.
 
 Imports nothing that such an engine needs.
 """
@@ -10,6 +10,7 @@ from tidegate.cli.settings import EngineSettings, Settings
 REMOTE_KINDS = frozenset({"sglang", "vllm-http"})
 _BOTH = frozenset({"kind", "stall_timeout_s", "restart_wait_s", "max_sequences", "block_tokens"})
 _REMOTE_ONLY = frozenset({"url", "api_key_file", "revision", "health_interval_s"})
+_VLLM = (_BOTH - {"block_tokens"}) | {"revision", "health_interval_s", "prefix_cache", "options", "replicas"}
 
 
 def is_remote(settings: Settings) -> bool:
@@ -17,17 +18,31 @@ def is_remote(settings: Settings) -> bool:
     return settings.engine.kind in REMOTE_KINDS
 
 
+def is_vllm(settings: Settings) -> bool:
+    """Whether vLLM runs in this process."""
+    return settings.engine.kind == "vllm"
+
+
+def reads_folder(settings: Settings) -> bool:
+    """Whether tokenizer and template are files of a folder in Hugging Face's format."""
+    return is_remote(settings) or is_vllm(settings)
+
+
 def idle_settings(settings: Settings) -> list[str]:
     """Returns the settings that were changed and have no effect on the kind of engine that was chosen."""
-    remote = is_remote(settings)
-    acting = _BOTH | _REMOTE_ONLY if remote else frozenset(EngineSettings.__struct_fields__) - _REMOTE_ONLY
+    if is_vllm(settings):
+        acting = _VLLM
+    elif is_remote(settings):
+        acting = _BOTH | _REMOTE_ONLY
+    else:
+        acting = frozenset(EngineSettings.__struct_fields__) - _REMOTE_ONLY - {"options"}
     plain = EngineSettings()
     idle = [
         f"engine.{field.name}"
         for field in msgspec.structs.fields(EngineSettings)
         if field.name not in acting and getattr(settings.engine, field.name) != getattr(plain, field.name)
     ]
-    if settings.model.tokenizer is not None and not remote:
+    if settings.model.tokenizer is not None and not reads_folder(settings):
         idle.append("model.tokenizer")
     return idle
 

@@ -1,6 +1,6 @@
 """Every setting, with its default, range and meaning. Frozen: resolved once, before anything is built."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -16,7 +16,7 @@ def _text(text: str) -> Meta:
     return Meta(description=text)
 
 
-EngineKind = Literal["llama", "scripted", "simulated", "sglang", "vllm-http"]
+EngineKind = Literal["llama", "scripted", "simulated", "sglang", "vllm", "vllm-http"]
 
 
 class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -90,10 +90,12 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     source: Annotated[
         str | None,
-        _text("GGUF path, installed package, or Hugging Face id; bundled if absent. Its name in a remote engine"),
+        _text(
+            "GGUF path, package, or Hugging Face id; bundled if absent. Folder or id for vllm. Name in a remote engine"
+        ),
     ] = None
     tokenizer: Annotated[
-        str | None, _text("folder with tokenizer.json and the files beside it, for engines on other machines")
+        str | None, _text("folder with tokenizer.json and the files beside it, for engines on other machines and vllm")
     ] = None
     served_model_name: Annotated[tuple[str, ...], _text("names that callers may use; the first is the answer's")] = ()
     chat_template: Annotated[str | None, _text("file with a chat template that replaces the model's own")] = None
@@ -116,7 +118,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The engine process, or the engine on another machine."""
+    """The engine process, the engine on another machine, or vLLM in this one."""
 
     kind: Annotated[EngineKind, _text("what generates tokens; sglang and vllm-http run elsewhere")] = "llama"
     replicas: Annotated[
@@ -125,6 +127,9 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     url: Annotated[str | None, _text("where an engine on another machine is, such as http://10.0.0.5:8000")] = None
     api_key_file: Annotated[str | None, _text("file with the API key that such an engine wants")] = None
     revision: Annotated[str | None, _text("name of such an engine's weights, for the served revision")] = None
+    options: Annotated[dict[str, Any], _text("further arguments of vLLM's AsyncEngineArgs, for vllm")] = msgspec.field(
+        default_factory=dict
+    )
     health_interval_s: Annotated[float, _number("how often such an engine's health is looked at", ge=0.01)] = 1.0
     stall_timeout_s: Annotated[float, _number("an engine that makes no step for so long is restarted", ge=0.1)] = 60.0
     restart_wait_s: Annotated[

@@ -25,6 +25,7 @@ import msgspec
 from tidegate.engines.remote.ask import Answer, Ask, EngineAway, EngineUnfit
 from tidegate.engines.remote.dialect import Introduction, Recognition
 from tidegate.engines.remote.served_facts import ServedFacts, fill_blocks
+from tidegate.engines.vllm.sampling_fields import VllmLimits
 from tidegate.engines.vllm_http.vllm_wire import GENERATE_PATH, VllmAbilities, VllmDialect
 from tidegate.grammar.llguidance.grammar_source import with_header
 from tidegate.inference.model_info import ModelInfo
@@ -93,7 +94,7 @@ class VllmKind:
         abilities = VllmAbilities(
             model=card.id,
             eos_token_ids=self._facts.eos_token_ids,
-            max_logprobs=await _try_logprobs(trial),
+            limits=VllmLimits(await _try_logprobs(trial), length, self._facts.vocab_size),
             takes_priority=await trial.is_taken(priority=1),
             grammars=self._facts.grammars if self._facts.grammars and await _try_grammar(trial) else None,
         )
