@@ -15,7 +15,7 @@ from tidegate.cli.model_loading import FormatError, LoadedModel, engine_fault, l
 from tidegate.cli.model_source import Hub
 from tidegate.cli.prefix_cache_text import prefix_cache_text
 from tidegate.cli.ready_text import describe_formats
-from tidegate.cli.remote_settings import is_remote
+from tidegate.cli.remote_settings import is_remote, is_vllm, reads_folder
 from tidegate.cli.settings import Settings
 from tidegate.cli.wiring import engine_options
 from tidegate.engine.options import OptionsError, decode_options, encode_options
@@ -37,8 +37,9 @@ def look_at_loading(settings: Settings, hub: Hub, header: GgufHeader | None, *, 
         return [problem("formats", str(error), "leave model.tool_format and model.reasoning_format auto")]
     except LoadError as error:
         fault = str(error)
-    if fault is not None and is_remote(settings):
-        return [problem("tokenizer", fault, "docs/remote_engines.md says what is needed")]
+    if fault is not None and reads_folder(settings):
+        page = "docs/remote_engines.md" if is_remote(settings) else "docs/vllm.md"
+        return [problem("tokenizer", fault, f"{page} says what is needed")]
     findings: list[Finding] = []
     if header is not None or fault is not None:
         template = header.text("tokenizer.chat_template") if header is not None else None
@@ -52,6 +53,10 @@ def look_at_loading(settings: Settings, hub: Hub, header: GgufHeader | None, *, 
         from tidegate.cli.doctor_remote import look_at_remote_engine
 
         return [*findings, look_at_remote_engine(settings, loaded, is_thorough=starts_engine)]
+    if is_vllm(settings):
+        from tidegate.cli.doctor_vllm import look_at_vllm
+
+        return [*findings, look_at_vllm(settings, loaded, starts_engine=starts_engine)]
     options = engine_options(settings, loaded)
     refusal = None
     try:

