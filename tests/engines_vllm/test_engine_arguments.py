@@ -39,7 +39,7 @@ GUARDED = {
     "a program as pip makes it": (
         "import sys\nfrom a import main\nif __name__ == '__main__':\n    sys.argv[0] = 'x'\n    sys.exit(main())\n"
     ),
-    "definitions": '"""Doc."""\nimport a\nX: int = 1\nY = 2\nclass A: ...\ndef f(): print()\nif "__main__" == __name__: f()',
+    "definitions": '"""Doc."""\nX: int = 1\nY = 2\nclass A: ...\ndef f(): print()\nif "__main__" == __name__: f()',
     "an import that may fail": "try:\n    import a\nexcept ImportError:\n    a = None\n",
     "no Python": "\x00PK",
     "nothing": "",

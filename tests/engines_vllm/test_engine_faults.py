@@ -30,13 +30,9 @@ def test_an_exception_has_one_meaning_and_its_words_stay_here(
 
 
 def test_the_cause_of_an_empty_exception_is_told_to_operators() -> None:
-    try:
-        try:
-            raise OverflowError("Integer value\nout of range")
-        except OverflowError as cause:
-            raise stand_in.EngineGenerateError from cause
-    except stand_in.EngineGenerateError as error:
-        assert describe(error) == "EngineGenerateError from OverflowError: Integer value out of range"
+    error = stand_in.EngineGenerateError()
+    error.__cause__ = OverflowError("Integer value\nout of range")
+    assert describe(error) == "EngineGenerateError from OverflowError: Integer value out of range"
 
 
 def test_what_goes_to_the_log_is_bounded() -> None:

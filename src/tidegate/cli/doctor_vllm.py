@@ -1,4 +1,4 @@
-"""The part of `tidegate doctor` that looks at vLLM in this process: whether it is there, and, if asked, whether it starts."""
+"""The part of `tidegate doctor` that looks at vLLM in this process: whether it is there, and whether it starts."""
 
 import asyncio
 
