@@ -16,9 +16,8 @@ import threading
 import venv
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "bench"))
-sys.path.insert(0, str(ROOT / "bench" / "peers"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "peers"))
 
 from catalog import Peer, Start, peer_named
 from environment import PeerTroubleError, alone, attempt, inherited, make_environment, say
@@ -26,6 +25,7 @@ from environment import PeerTroubleError, alone, attempt, inherited, make_enviro
 from bundled_model import bundled_model
 from serving import OFFLINE, free_port, serving
 
+ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "peers"
 HERE = Path(__file__).resolve().parent
 PHASES = ("http", "library", "served")

@@ -41,7 +41,7 @@ def outcome_of(error: BaseException) -> Outcome:
 
 def describe(error: BaseException) -> str:
     """Returns an exception and what caused it, for operators, in one line."""
-    parts = []
+    parts: list[str] = []
     seen: BaseException | None = error
     while seen is not None and len(parts) < 4:
         words = " ".join(str(seen).split())
