@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tidegate.engines.vllm.child_guard import PARENT_VARIABLE
 from tidegate.engines.vllm.engine_arguments import UnusableOptions
 from tidegate.engines.vllm.library import Llm, LlmFacts, Record
 from tidegate.engines.vllm.spawn_guard import unguarded_line
@@ -66,6 +67,8 @@ class InstalledVllm:
         check_main()
         for name, value in ENVIRONMENT.items():
             os.environ.setdefault(name, value)
+        os.environ[PARENT_VARIABLE] = str(os.getpid())
+        from vllm.config import StructuredOutputsConfig
         from vllm.engine.arg_utils import AsyncEngineArgs
 
         known = [field.name for field in dataclasses.fields(AsyncEngineArgs)]
@@ -74,7 +77,8 @@ class InstalledVllm:
                 near = difflib.get_close_matches(name, known, n=1)
                 hint = f"; did you mean {near[0]}?" if near else ""
                 raise UnusableOptions(f"engine.options: vLLM {vllm_version()} has no argument {name}{hint}")
-        return AsyncEngineArgs(**arguments).create_engine_config()
+        outputs = StructuredOutputsConfig(**arguments["structured_outputs_config"])
+        return AsyncEngineArgs(**{**arguments, "structured_outputs_config": outputs}).create_engine_config()
 
     def start(self, config: Any, record: Record) -> Llm:
         from vllm.v1.engine.async_llm import AsyncLLM
