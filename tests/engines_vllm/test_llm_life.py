@@ -15,6 +15,7 @@ from harness.llm_stand_in import (
     StandInLibrary,
     VLLMClientError,
 )
+from tidegate.engines.remote.remote_grammar import GrammarWriter
 from tidegate.engines.remote.start_failed import RemoteStartFailed
 from tidegate.engines.vllm import llm_carrier, watch
 from tidegate.errors import EngineLost, EngineRefused, EngineUnavailable, InternalError, InvalidValue
@@ -159,16 +160,17 @@ def test_a_start_that_hangs_is_left_alone_after_a_while(monkeypatch: pytest.Monk
     library.may_start.set()
 
 
-def test_without_its_grammars_constraints_are_refused_and_an_operator_is_told() -> None:
+@pytest.mark.parametrize("lacking", ["refuses_grammars", "has_old_llguidance", None])
+def test_constraints_are_served_where_vllm_keeps_them_and_an_operator_is_told_where_not(lacking: str | None) -> None:
     library = StandInLibrary()
-    library.refuses_grammars = True
+    if lacking is not None:
+        setattr(library, lacking, True)
 
     async def act(scene: LlmScene) -> None:
-        assert scene.engine.statistics().model is not None
-        assert scene.engine.statistics().model.grammar_backend is None  # type: ignore[union-attr]
-        assert "no structured output" in scene.notes[0]
-
-    from tidegate.engines.remote.remote_grammar import GrammarWriter
+        model = scene.engine.statistics().model
+        assert model is not None
+        assert model.grammar_backend == ("guidance" if lacking is None else None)
+        assert [note.partition(":")[0] for note in scene.notes] == ["no structured output"] * (lacking is not None)
 
     play(act, library=library, grammars=GrammarWriter(frozenset({256}), lambda token_id: bytes([token_id])))
 

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from harness.remote_stand_in import Generation
+from tidegate.engines.remote.remote_grammar import TRIAL_GRAMMAR
 from tidegate.engines.vllm.library import LlmFacts, Record
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.grammar_spec import GrammarRule, LarkSpec
@@ -62,6 +63,7 @@ class StandInLlm:
         self.requests: list[tuple[str, Any, Mapping[str, object], int]] = []
         self.aborted: list[str] = []
         self.is_stuck = False
+        self.has_old_llguidance = False
         self.num_live = 0
         self._record = record
         self._pair = EnginePair(simulated_core, ManualClock())
@@ -76,6 +78,10 @@ class StandInLlm:
         if fields.get("logprobs", 0) > self.config["max_logprobs"]:
             raise VLLMValidationError("too many logprobs")
         self.requests.append((request_id, prompt, fields, priority))
+        if fields.get("structured_outputs") == {"grammar": TRIAL_GRAMMAR}:
+            token_id = 257 if self.has_old_llguidance else ord("-")
+            yield _output(TokenDelta("trial", 0, [token_id], EngineFinish.LENGTH), prompt, {}, is_first=True)
+            return
         if self._stepper is None:
             self._stepper = asyncio.create_task(self._step(), name="steps of the stand-in")
         fault = self.faults.pop(0) if self.faults and request_id != "tidegate-trial" else None
@@ -146,6 +152,7 @@ class StandInLibrary:
         self.max_model_len = MAX_MODEL_LEN
         self.has_tokenizer = True
         self.refuses_grammars = False
+        self.has_old_llguidance = False
         self.num_kills = 0
         self.is_starting = threading.Event()
         self.may_start = threading.Event()
@@ -166,6 +173,7 @@ class StandInLibrary:
         if self.start_faults:
             raise self.start_faults.pop(0)
         self.started.append(StandInLlm(config, record))
+        self.llm.has_old_llguidance = self.has_old_llguidance
         return self.started[-1]
 
     def facts(self, llm: Any) -> LlmFacts:

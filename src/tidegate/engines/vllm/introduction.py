@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.engines.remote.ask import EngineUnfit
+from tidegate.engines.remote.remote_grammar import TOO_OLD, TRIAL_GRAMMAR
 from tidegate.engines.remote.sampling_facts import token_ids_of
 from tidegate.engines.remote.served_facts import ServedFacts, fill_blocks
 from tidegate.engines.vllm.engine_arguments import MAX_LOGPROBS
@@ -15,13 +16,11 @@ from tidegate.engines.vllm.engine_faults import describe
 from tidegate.engines.vllm.library import Library, Llm, LlmFacts
 from tidegate.engines.vllm.llm_carrier import LlmAbilities, LlmOrder, open_stream
 from tidegate.engines.vllm.sampling_fields import VllmLimits, sampling_fields
-from tidegate.grammar.llguidance.grammar_source import with_header
 from tidegate.inference.model_info import ModelInfo
 from tidegate.inference.request import InferenceRequest
 from tidegate.inference.sampling import SamplingParams, StopRules
 
 UNSERVED_FIELDS = ("bad_words",)
-TRIAL_GRAMMAR = with_header("start: /[a-z]+/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,9 @@ async def introduce(
     await _try_one(library, llm, served.last_token_id, abilities, grammar=None)
     if served.grammars is not None:
         try:
-            await _try_one(library, llm, served.last_token_id, abilities, grammar=TRIAL_GRAMMAR)
+            token_id = await _try_one(library, llm, served.last_token_id, abilities, grammar=TRIAL_GRAMMAR)
+            if token_id in served.eos_token_ids:
+                raise EngineUnfit(TOO_OLD)
         except EngineUnfit as error:
             abilities = LlmAbilities(served.eos_token_ids, limits, has_priorities)
             notes = (*notes, f"no structured output: {error}")
@@ -62,7 +63,8 @@ def _compare_tokenizers(library: Library, llm: Llm, served: ServedFacts) -> tupl
     return ()
 
 
-async def _try_one(library: Library, llm: Llm, token_id: int, abilities: LlmAbilities, *, grammar: str | None) -> None:
+async def _try_one(library: Library, llm: Llm, token_id: int, abilities: LlmAbilities, *, grammar: str | None) -> int:
+    """Returns the token that was generated. Raises EngineUnfit where none was."""
     request = InferenceRequest(
         "trial",
         token_id.to_bytes(4, "little"),
@@ -80,6 +82,7 @@ async def _try_one(library: Library, llm: Llm, token_id: int, abilities: LlmAbil
         raise EngineUnfit(f"it does not generate: {describe(error)}") from error
     if not outputs or not outputs[-1].outputs[0].token_ids:
         raise EngineUnfit("it does not generate: no token came")
+    return int(outputs[-1].outputs[0].token_ids[0])
 
 
 def _model(served: ServedFacts, facts: LlmFacts, abilities: LlmAbilities, length: int, weights: str) -> ModelInfo:
