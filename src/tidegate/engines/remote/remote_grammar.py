@@ -16,8 +16,8 @@ from tidegate.inference.grammar_parts import CompositeSpec, FreeUntilPart, Marke
 from tidegate.inference.grammar_spec import GrammarRule, GrammarSpec
 
 TRIAL_GRAMMAR = with_header('start: %json {"type": "integer", "multipleOf": 10, "minimum": -10, "maximum": -10}')
-"""Older llguidance allows nothing here, so that only an end token comes; from 1.9 on it is -10. What else the older ones do
-not keep (one spelling for a key, an end to white space) is kept by the same versions as this.
+"""Older llguidance allows nothing here, so that only an end token comes; from 1.9 on it is -10. What else
+the older ones lack (one spelling for a key, an end to white space) came with the same versions.
 """
 TOO_OLD = "its llguidance is older than 1.9 and enforces less than is promised"
 
