@@ -95,13 +95,13 @@ async def check_cached_tokens(scene: RealScene) -> None:
 
 async def check_grammars(scene: RealScene) -> None:
     """A schema, an expression and a choice hold, and end the output."""
-    rules = StopRules(max_tokens=60)
+    rules, greedy = StopRules(max_tokens=400), SamplingParams(temperature=0.0)
     schema = JsonSchemaSpec(
         b'{"type":"object","properties":{"a":{"enum":[7]}},"required":["a"],"additionalProperties":false}'
     )
     specs = {"schema": schema, "regex": RegexSpec("[ab]{3}c"), "choice": ChoiceSpec(("yes", "no"))}
     for name, spec in specs.items():
-        sink = await _run(scene, _request(scene, name, stop=rules, grammar=GrammarRule(spec)))
+        sink = await _run(scene, _request(scene, name, stop=rules, sampling=greedy, grammar=GrammarRule(spec)))
         assert sink.finishes[0] in (EngineFinish.EOS, EngineFinish.GRAMMAR_COMPLETE), (name, sink.finishes)
 
 

@@ -38,7 +38,7 @@ async def check(folder: str) -> int:
             assert pid is not None
             os.kill(pid, signal.SIGKILL)
 
-        scene = RealScene(loaded, watch.engine, kill, watch.wait_ready)
+        scene = RealScene(loaded, watch.engine, kill)
         return await run_checks(scene, {**FIELD_CHECKS, check_served_again.__name__: check_served_again})
     finally:
         await asyncio.gather(lag, return_exceptions=True)

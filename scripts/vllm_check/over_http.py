@@ -26,9 +26,7 @@ async def check(folder: str, url: str, process_id: int) -> int:
     try:
         await watch.wait_ready()
         sys.stdout.write(f"ready; {watch.engine.statistics().model}\n")
-        scene = RealScene(
-            loaded, watch.engine, lambda: os.killpg(os.getpgid(process_id), signal.SIGKILL), watch.wait_ready
-        )
+        scene = RealScene(loaded, watch.engine, lambda: os.killpg(os.getpgid(process_id), signal.SIGKILL))
         return await run_checks(scene, dict(FIELD_CHECKS))
     finally:
         await watch.aclose()

@@ -17,17 +17,10 @@ TEXT = "The quick brown fox jumps over the lazy dog. Once upon a time there was"
 
 
 class RealScene:
-    """See `EngineUnderTest`. `kill` makes the engine vanish; `wait_ready` waits for the next one."""
+    """See `EngineUnderTest`. `kill` makes the engine vanish."""
 
-    def __init__(
-        self,
-        loaded: LoadedModel,
-        engine: WatchedEngine,
-        kill: Callable[[], None],
-        wait_ready: Callable[[], Awaitable[None]],
-    ) -> None:
+    def __init__(self, loaded: LoadedModel, engine: WatchedEngine, kill: Callable[[], None]) -> None:
         self.engine = engine
-        self.wait_ready = wait_ready
         self._kill = kill
         token_ids = loaded.served.tokenizer.encode(TEXT, add_special=False, parse_special=False)
         self.prompt = b"".join(token_id.to_bytes(4, "little") for token_id in token_ids)
@@ -89,7 +82,7 @@ async def check_served_again(scene: RealScene) -> None:
     await scene.until(lambda: sink.has_ended)
     sys.stdout.write(f"  told of the death after {1000 * (time.monotonic() - began):.0f} ms\n")
     assert isinstance(sink.error, EngineLost), sink.error
-    await scene.wait_ready()
+    await scene.until(lambda: scene.engine.statistics().epoch > epoch)
     sys.stdout.write(f"  ready again after {time.monotonic() - began:.0f} s\n")
     assert scene.engine.statistics().epoch == epoch + 1
     await score(scene, scene.make_request("again"))
