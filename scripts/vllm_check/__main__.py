@@ -36,6 +36,8 @@ FLAGS = (
 """What docs/remote_engines.md says that a vLLM behind us is started with."""
 NOT_NEEDED = ("llama-cpp-python",)
 """What tidegate asks for and an engine of vLLM's does not use; it would have to be compiled."""
+OURS = "llguidance"
+"""Of this one ours is taken: vLLM brings one that enforces less, and runs with ours as well."""
 _STANZA = re.compile(r"^([A-Za-z0-9][\w.-]*)==", re.MULTILINE)
 
 
@@ -80,6 +82,7 @@ def missing(theirs: Path) -> str:
     starts = [match.start() for match in _STANZA.finditer(text)]
     stanzas = [text[a:b] for a, b in zip(starts, [*starts[1:], len(text)], strict=True)]
     present = {normal(found.name.partition("-")[0]) for found in theirs.glob("*.dist-info")} | set(NOT_NEEDED)
+    present.discard(OURS)
     return "".join(one for one in stanzas if normal(one.partition("==")[0]) not in present)
 
 

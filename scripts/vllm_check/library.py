@@ -24,7 +24,9 @@ async def check(folder: str) -> int:
     )
     loaded = load_model(settings)
     has_compiler = loaded.grammar.compiler is not None
-    watch = make_vllm_watch(settings, loaded.served, has_compiler=has_compiler, take_note=sys.stdout.write)
+    watch = make_vllm_watch(
+        settings, loaded.served, has_compiler=has_compiler, take_note=lambda note: print(f"note: {note}", flush=True)
+    )
     lag = asyncio.create_task(worst_lag())
     began = time.monotonic()
     watch.start()

@@ -21,13 +21,19 @@ async def check(folder: str, url: str, process_id: int) -> int:
     )
     loaded = load_model(settings)
     has_compiler = loaded.grammar.compiler is not None
-    watch = make_watch(settings, loaded.served, has_compiler=has_compiler, take_note=sys.stdout.write)
+    watch = make_watch(
+        settings, loaded.served, has_compiler=has_compiler, take_note=lambda note: print(f"note: {note}", flush=True)
+    )
     watch.start()
     try:
         await watch.wait_ready()
         sys.stdout.write(f"ready; {watch.engine.statistics().model}\n")
         scene = RealScene(loaded, watch.engine, lambda: os.killpg(os.getpgid(process_id), signal.SIGKILL))
-        return await run_checks(scene, dict(FIELD_CHECKS))
+        further = dict(FIELD_CHECKS)
+        model = watch.engine.statistics().model
+        if model is None or model.grammar_backend is None:
+            del further["check_grammars"]
+        return await run_checks(scene, further)
     finally:
         await watch.aclose()
 
