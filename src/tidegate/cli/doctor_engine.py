@@ -10,6 +10,7 @@ import msgspec
 from tidegate.cli.check_machine import check_engine_options
 from tidegate.cli.check_model import check_grammar, check_template
 from tidegate.cli.finding import Finding, ok, problem
+from tidegate.cli.inner_engine import is_on_ray
 from tidegate.cli.load_error import LoadError
 from tidegate.cli.model_loading import FormatError, LoadedModel, engine_fault, load_model
 from tidegate.cli.model_source import Hub
@@ -49,14 +50,9 @@ def look_at_loading(settings: Settings, hub: Hub, header: GgufHeader | None, *, 
     formats = loaded.served.formats
     findings += [ok(subject, words) for subject, words in describe_formats(formats).items()]
     findings.append(check_grammar(settings, loaded.grammar))
-    if is_remote(settings):
-        from tidegate.cli.doctor_remote import look_at_remote_engine
-
-        return [*findings, look_at_remote_engine(settings, loaded, is_thorough=starts_engine)]
-    if is_vllm(settings):
-        from tidegate.cli.doctor_vllm import look_at_vllm
-
-        return [*findings, look_at_vllm(settings, loaded, starts_engine=starts_engine)]
+    foreign = _look_at_foreign(settings, loaded, starts_engine=starts_engine)
+    if foreign is not None:
+        return [*findings, foreign]
     options = engine_options(settings, loaded)
     refusal = None
     try:
@@ -67,6 +63,23 @@ def look_at_loading(settings: Settings, hub: Hub, header: GgufHeader | None, *, 
     if starts_engine and refusal is None:
         findings.append(asyncio.run(_start(settings, loaded)))
     return findings
+
+
+def _look_at_foreign(settings: Settings, loaded: LoadedModel, *, starts_engine: bool) -> Finding | None:
+    """Looks at an engine that is no process of ours alone; None where it is."""
+    if is_remote(settings):
+        from tidegate.cli.doctor_remote import look_at_remote_engine
+
+        return look_at_remote_engine(settings, loaded, is_thorough=starts_engine)
+    if is_vllm(settings):
+        from tidegate.cli.doctor_vllm import look_at_vllm
+
+        return look_at_vllm(settings, loaded, starts_engine=starts_engine)
+    if is_on_ray(settings):
+        from tidegate.cli.doctor_ray import look_at_ray
+
+        return look_at_ray(settings, loaded, starts_engine=starts_engine)
+    return None
 
 
 async def _start(settings: Settings, loaded: LoadedModel) -> Finding:

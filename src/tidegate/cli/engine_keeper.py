@@ -1,4 +1,4 @@
-"""Who keeps an engine: a supervisor of a process of ours, or a watch over another's, here or on another machine.
+"""Who keeps an engine: a supervisor of a process of ours, a watch over another's, or a tie to one on Ray.
 
 The one table of what the kinds of engine need. A new kind is a new branch here and in `worker_engine.py` (how it is
 kept and reached), in `model_loading.py` (its tokenizer) and in `settings.py` (its name).
@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, TypeAlias, Union
 import msgspec
 from structlog.typing import FilteringBoundLogger
 
-from tidegate.cli.engine_acts import Acts, EngineActs, RemoteActs
+from tidegate.cli.engine_acts import Acts, EngineActs, RemoteActs, Restartable
 from tidegate.cli.engine_log import relay_to
 from tidegate.cli.engine_specs import EngineSpec
+from tidegate.cli.inner_engine import is_on_ray
 from tidegate.cli.machine_facts import available_bytes, usable_processors
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.remote_settings import is_remote, is_vllm
@@ -21,10 +22,11 @@ from tidegate.engines.local.supervisor import Supervisor
 from tidegate.lifecycle.poison import PoisonWatch
 
 if TYPE_CHECKING:  # what only engines on other machines need is imported with them
+    from tidegate.cli.ray_keeper import RayKeeper
     from tidegate.cli.remote_keeper import RemoteKeeper
     from tidegate.cli.vllm_keeper import VllmKeeper
 
-EngineKeeper: TypeAlias = Union[Supervisor, "RemoteKeeper", "VllmKeeper"]
+EngineKeeper: TypeAlias = Union[Supervisor, "RemoteKeeper", "RayKeeper", "VllmKeeper"]
 
 
 def make_keeper(
@@ -42,6 +44,10 @@ def make_keeper(
         from tidegate.cli.vllm_keeper import VllmKeeper
 
         return VllmKeeper(spec.settings, loaded, logger, poison)
+    if is_on_ray(spec.settings):
+        from tidegate.cli.ray_keeper import make_ray_keeper
+
+        return make_ray_keeper(spec.name, spec.settings, loaded, logger, poison)
     return Supervisor(
         shared_options(spec, loaded), supervisor_settings(spec.settings), write_log=relay_to(logger), poison=poison
     )
@@ -49,9 +55,10 @@ def make_keeper(
 
 def make_acts(keeper: EngineKeeper) -> Acts:
     """Returns what an operator can do to the engine."""
-    if isinstance(keeper, Supervisor):
+    if isinstance(keeper, Restartable):
         return EngineActs(keeper)
-    return RemoteActs() if keeper.acts is None else keeper.acts
+    own = getattr(keeper, "acts", None)
+    return RemoteActs() if own is None else own
 
 
 def shared_options(spec: EngineSpec, loaded: LoadedModel) -> EngineOptions:

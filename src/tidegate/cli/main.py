@@ -38,6 +38,8 @@ SERVE_FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
         {"multiple": True, "metavar": "NAME=VALUE", "callback": read_engine_options},
     ),
     "--engine-url": ("engine.url", {"metavar": "URL"}),
+    "--ray-address": ("ray.address", {"metavar": "ADDRESS"}),
+    "--ray-engine": ("engine.ray_engine", {"type": click.Choice(["llama", "scripted", "simulated"])}),
     "--tokenizer": ("model.tokenizer", {"type": click.Path(file_okay=False), "metavar": "FOLDER"}),
     "--max-sequences": ("engine.max_sequences", {"type": int}),
     "--replicas": ("engine.replicas", {"type": int}),

@@ -5,10 +5,13 @@ Imports nothing that such an engine needs.
 
 import msgspec
 
+from tidegate.cli.inner_engine import is_on_ray
 from tidegate.cli.settings import EngineSettings, Settings
 
 REMOTE_KINDS = frozenset({"sglang", "vllm-http"})
 _BOTH = frozenset({"kind", "stall_timeout_s", "restart_wait_s", "max_sequences", "block_tokens"})
+_RAY_ONLY = frozenset(name for name in EngineSettings.__struct_fields__ if name.startswith("ray_"))
+_NOT_ON_RAY = frozenset({"calibrate"})
 _REMOTE_ONLY = frozenset({"url", "api_key_file", "revision", "health_interval_s"})
 _VLLM = (_BOTH - {"block_tokens"}) | {"revision", "health_interval_s", "prefix_cache", "options", "replicas"}
 
@@ -36,6 +39,7 @@ def idle_settings(settings: Settings) -> list[str]:
         acting = _BOTH | _REMOTE_ONLY
     else:
         acting = frozenset(EngineSettings.__struct_fields__) - _REMOTE_ONLY - {"options"}
+    acting -= _NOT_ON_RAY if is_on_ray(settings) else _RAY_ONLY
     plain = EngineSettings()
     idle = [
         f"engine.{field.name}"

@@ -1,9 +1,12 @@
 """HttpCarrier: a request's choices as exchanges over HTTP, in the dialect that the engine was introduced with."""
 
+from dataclasses import replace
+
 from tidegate.engines.remote.carrier import RunOwner
 from tidegate.engines.remote.choice_run import ChoiceRun
 from tidegate.engines.remote.connection_pool import MAX_CONNECTIONS, ConnectionPool
 from tidegate.engines.remote.dialect import Dialect
+from tidegate.engines.remote.hop_headers import hop_headers
 from tidegate.engines.remote.side_orders import SideOrders
 from tidegate.errors import EngineUnavailable
 from tidegate.inference.request import InferenceRequest
@@ -24,7 +27,7 @@ class HttpCarrier:
 
     def make_run(self, owner: RunOwner, request: InferenceRequest, choice: int, remote_id: str) -> ChoiceRun:
         dialect = self._spoken()
-        order = dialect.order(request, choice, remote_id)
+        order = replace(dialect.order(request, choice, remote_id), headers=hop_headers(request.hop, remote_id))
         return ChoiceRun(owner, self.pool, order, dialect.reader(request, choice), choice)
 
     def abort(self, remote_id: str) -> None:
