@@ -207,6 +207,7 @@ def test_an_abort_cuts_the_run_and_tells_vllm_by_its_name() -> None:
         sink = RecordingSink(num_choices=2)
         scene.engine.submit(scene.make_request("gone", num_choices=2, max_tokens=4000), sink)
         await scene.until(lambda: all(sink.token_ids))
+        scene.library.llm.is_stuck = True  # nothing ends by itself any more
         scene.engine.abort("gone")
         counts = [len(ids) for ids in sink.token_ids]
         await scene.until(lambda: scene.library.llm.num_live == 0)
