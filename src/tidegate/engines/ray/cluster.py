@@ -46,6 +46,7 @@ def load_ray(*, is_local: bool = False) -> ModuleType:
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")
     if is_local:
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+        os.environ.setdefault("RAY_worker_niceness", "0")  # an engine is what the machine is for
     try:
         return importlib.import_module("ray")
     except ImportError as error:
