@@ -57,6 +57,7 @@ class PooledServer:
         accounts = self._gate.statistics
         metrics = MetricsObserver(views.status, accounts, __version__)
         metrics.engines = views.rows if len(self.fleet.keepers) > 1 else None
+        metrics.quotas = self._gate.quotas
         self._lag = LoopLagProbe(metrics.loop_lag)
         self._acts = FleetActs(self.fleet)
         self._view = PooledView(views, metrics, self.order, accounts)

@@ -86,6 +86,18 @@ class IdempotencySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
     max_answer_bytes: Annotated[int, _number("size of one recorded answer", ge=1024)] = 16_777_216
 
 
+class QuotaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who counts the quotas of keys: requests at once, requests and tokens a minute."""
+
+    store: Annotated[Literal["local", "redis"], _text("this server alone, or a Redis for several servers")] = "local"
+    redis_url: Annotated[str | None, _text("such as redis://10.0.0.7:6379/0; idempotency.redis_url if absent")] = None
+    timeout_ms: Annotated[int, _number("longest wait for Redis, for each question", ge=1, le=10_000)] = 250
+    when_away: Annotated[
+        Literal["local", "refuse"],
+        _text("without an answer of Redis: each server counts alone, or keys with quotas get 503"),
+    ] = "local"
+
+
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is served, under which names."""
 
@@ -292,6 +304,35 @@ class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = "auto"
 
 
+class TelemetrySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Spans of requests, for OpenTelemetry. Never prompts, never answers, never keys."""
+
+    exporter: Annotated[Literal["off", "otlp"], _text("where spans go; otlp needs the extra telemetry")] = "off"
+    endpoint: Annotated[
+        str | None,
+        _text("the collector, such as http://127.0.0.1:4318; OTEL_EXPORTER_OTLP_ENDPOINT, or that, if absent"),
+    ] = None
+    headers_file: Annotated[
+        str | None, _text("file with headers for the collector, one `name: value` a line; OTEL_EXPORTER_OTLP_HEADERS")
+    ] = None
+    timeout_s: Annotated[
+        Annotated[float, Meta(gt=0, le=300)] | None,
+        _text("time for one export with its retries; OTEL_EXPORTER_OTLP_TIMEOUT, or 10, if absent"),
+    ] = None
+    service_name: Annotated[str | None, _text("service.name; OTEL_SERVICE_NAME, or tidegate, if absent")] = None
+    sample_ratio: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        _text("share of new traces that is recorded; OTEL_TRACES_SAMPLER, or all, if absent"),
+    ] = None
+    follow_caller: Annotated[
+        bool | None,
+        _text("whether a caller's sampled flag decides on its trace; OTEL_TRACES_SAMPLER, or yes, if absent"),
+    ] = None
+    queue_requests: Annotated[int, _number("ended requests whose spans may wait; more are dropped", ge=1)] = 2048
+    interval_s: Annotated[float, _number("how long a batch that is not full waits", ge=0.01, le=60)] = 2.0
+    flush_s: Annotated[float, _number("how long the last spans may take at the end of the server", ge=0, le=60)] = 3.0
+
+
 class EngineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One `[[engines]]` table: what it says, over what `[model]` and `[engine]` say for all."""
 
@@ -315,9 +356,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     admission: AdmissionSettings = AdmissionSettings()
     deadlines: DeadlineSettings = DeadlineSettings()
     idempotency: IdempotencySettings = IdempotencySettings()
+    quotas: QuotaSettings = QuotaSettings()
     limits: LimitSettings = LimitSettings()
     api: ApiSettings = ApiSettings()
     log: LogSettings = LogSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
     engines: tuple[EngineEntry, ...] = ()
 
 
