@@ -15,11 +15,12 @@ from harness.deployments import DEPLOY, deployed, documents, settings_in
 from tidegate.cli.settings_sources import resolve
 from tidegate.serve_app.arguments import read_arguments
 from tidegate.serve_app.patience import Patience
-from tidegate.serve_app.proxy_guard import IMPORT_PATH
+from tidegate.serve_app.proxy_guard import IMPORT_PATH, OBEYED
 
 JUDGE = """
 import json, sys, yaml
 from ray.autoscaler._private.util import prepare_config, validate_config
+from ray.serve._private import constants
 from ray.serve.schema import ServeDeploySchema
 from tidegate.serve_app import application
 folder = sys.argv[1]
@@ -32,6 +33,7 @@ made = application.TidegateReplica
 print(json.dumps({
     "builder": [module == application.__name__, callable(getattr(application, name))],
     "name": made.name, "max_ongoing_requests": made.max_ongoing_requests,
+    "obeyed": [constants.SERVE_HTTP_REQUEST_TIMEOUT_S_HEADER, constants.SERVE_HTTP_REQUEST_DISCONNECT_DISABLED_HEADER],
     "max_workers": cluster["max_workers"], "num_workers": len(cluster["provider"]["worker_ips"]),
 }))
 """
@@ -69,6 +71,10 @@ def test_ray_takes_both_files_and_finds_the_application(judged: dict[str, Any]) 
     assert judged["name"] == deployment()["name"]
     assert judged["max_ongoing_requests"] == deployment()["max_ongoing_requests"]
     assert judged["max_workers"] == judged["num_workers"]
+
+
+def test_the_guard_knows_the_headers_that_this_ray_obeys(judged: dict[str, Any]) -> None:
+    assert {name.encode() for name in judged["obeyed"]} == OBEYED
 
 
 def test_the_arguments_are_ones_of_the_application(tmp_path: Path) -> None:

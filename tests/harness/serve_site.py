@@ -28,7 +28,9 @@ PROGRAM = """
 import sys
 import ray
 ray.init(address=sys.argv[2], namespace="serve", _node_ip_address="127.0.0.1")
+from ray.serve._private import api
 from ray.serve.scripts import run
+api.HTTP_PROXY_TIMEOUT = 240  # seconds; Serve's own is one minute, which a busy machine may need to start it
 run.main([sys.argv[1]], standalone_mode=False)
 """
 PORTS = (
@@ -147,7 +149,7 @@ class ServeSite:
         settings = self.folder / "tidegate.toml"
         settings.write_text(replaced(deployed("ray/tidegate.toml"), changes))
         (config,) = documents("ray/serve.yaml")
-        config["http_options"]["port"] = self.port
+        config["http_options"] |= {"host": "127.0.0.1", "port": self.port}
         (application,) = config["applications"]
         application["args"]["config_file"] = str(settings)
         engine = {"kind": "scripted", "calibrate": False, "max_sequences": 4}
