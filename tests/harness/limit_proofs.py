@@ -3,18 +3,22 @@
 A bound that holds no state, or that callers do not reach, stands in REASONS instead.
 """
 
+from harness.deploy_limit_proofs import DEPLOY_PROOFS
 from harness.engine_limit_proofs import ENGINE_PROOFS
 from harness.grammar_limit_proofs import GRAMMAR_PROOFS
 from harness.judge_limit_proofs import JUDGE_PROOFS, JUDGE_REASONS
 from harness.load_limit_proofs import LOAD_PROOFS
+from harness.ray_limit_proofs import RAY_PROOFS, RAY_REASONS
 from harness.remote_limit_proofs import REMOTE_PROOFS, REMOTE_REASONS
 from harness.report_limit_proofs import REPORT_PROOFS
 from harness.shared_limit_proofs import SHARED_PROOFS, SHARED_REASONS
 
 PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
+    **DEPLOY_PROOFS,
     **ENGINE_PROOFS,
     **GRAMMAR_PROOFS,
     **JUDGE_PROOFS,
+    **RAY_PROOFS,
     **REMOTE_PROOFS,
     "serving/test_grammar_check.py": {
         "a_compilation_beyond_its_limit_is_refused_while_it_runs_and_afterwards": (
@@ -181,7 +185,7 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
         "a_drain_that_is_too_short_ends_a_request_with_an_error": ("cli/settings.py ServerSettings.drain_timeout_s",),
     },
     "e2e/test_drain.py": {
-        "a_reader_that_is_stuck_does_not_keep_a_program_from_its_end": ("cli/public_server.py _LAST_WORDS_S",),
+        "a_reader_that_is_stuck_does_not_keep_a_program_from_its_end": ("cli/public_service.py LAST_WORDS_S",),
     },
     "engine/test_framing.py": {
         "a_message_above_the_bound_is_not_sent": ("engine/framing.py MAX_FRAME_BYTES",),
@@ -312,6 +316,7 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
 
 REASONS = {
     **JUDGE_REASONS,
+    **RAY_REASONS,
     **REMOTE_REASONS,
     **SHARED_REASONS,
     "grammar/lark/lark_product.py MAX_STEPS": "compared at each look; a counter, nothing is held",

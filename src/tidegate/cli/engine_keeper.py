@@ -1,4 +1,4 @@
-"""Who keeps an engine: a supervisor of a process of ours, or a watch over one on another machine.
+"""Who keeps an engine: a supervisor of a process of ours, a watch over one on another machine, or a tie to one on Ray.
 
 The one table of what the kinds of engine need. A new kind is a new branch here and in `worker_engine.py` (how it is
 kept and reached), in `model_loading.py` (its tokenizer) and in `settings.py` (its name).
@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, TypeAlias, Union
 import msgspec
 from structlog.typing import FilteringBoundLogger
 
-from tidegate.cli.engine_acts import Acts, EngineActs, RemoteActs
+from tidegate.cli.engine_acts import Acts, EngineActs, RemoteActs, Restartable
 from tidegate.cli.engine_log import relay_to
 from tidegate.cli.engine_specs import EngineSpec
+from tidegate.cli.inner_engine import is_on_ray
 from tidegate.cli.machine_facts import available_bytes, usable_processors
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.remote_settings import is_remote
@@ -21,9 +22,10 @@ from tidegate.engines.local.supervisor import Supervisor
 from tidegate.lifecycle.poison import PoisonWatch
 
 if TYPE_CHECKING:  # what only engines on other machines need is imported with them
+    from tidegate.cli.ray_keeper import RayKeeper
     from tidegate.cli.remote_keeper import RemoteKeeper
 
-EngineKeeper: TypeAlias = Union[Supervisor, "RemoteKeeper"]
+EngineKeeper: TypeAlias = Union[Supervisor, "RemoteKeeper", "RayKeeper"]
 
 
 def make_keeper(
@@ -37,6 +39,10 @@ def make_keeper(
         from tidegate.cli.remote_keeper import RemoteKeeper
 
         return RemoteKeeper(spec.settings, loaded, logger)
+    if is_on_ray(spec.settings):
+        from tidegate.cli.ray_keeper import make_ray_keeper
+
+        return make_ray_keeper(spec.name, spec.settings, loaded, logger, poison)
     return Supervisor(
         shared_options(spec, loaded), supervisor_settings(spec.settings), write_log=relay_to(logger), poison=poison
     )
@@ -44,7 +50,7 @@ def make_keeper(
 
 def make_acts(keeper: EngineKeeper) -> Acts:
     """Returns what an operator can do to the engine."""
-    return EngineActs(keeper) if isinstance(keeper, Supervisor) else RemoteActs()
+    return EngineActs(keeper) if isinstance(keeper, Restartable) else RemoteActs()
 
 
 def shared_options(spec: EngineSpec, loaded: LoadedModel) -> EngineOptions:

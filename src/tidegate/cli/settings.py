@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from tidegate.cli.ray_section import OnRayKind, RaySettings, RayStrategy
 from tidegate.engine.options import KvType, PoolingChoice
 
 
@@ -16,7 +17,7 @@ def _text(text: str) -> Meta:
     return Meta(description=text)
 
 
-EngineKind = Literal["llama", "scripted", "simulated", "sglang", "vllm-http"]
+EngineKind = Literal["llama", "ray", "scripted", "simulated", "sglang", "vllm-http"]
 
 
 class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -130,7 +131,9 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The engine process, or the engine on another machine."""
 
-    kind: Annotated[EngineKind, _text("what generates tokens; sglang and vllm-http run elsewhere")] = "llama"
+    kind: Annotated[
+        EngineKind, _text("what generates tokens; sglang and vllm-http run elsewhere, ray places engines on machines")
+    ] = "llama"
     replicas: Annotated[
         int, _number("engine processes of this model, each with its share of threads and memory", ge=1, le=64)
     ] = 1
@@ -195,6 +198,23 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         tuple[str, ...], _text("labels of the simulated engine's head, where it pools by rank")
     ] = ()
     simulated_cost: Annotated[bool, _text("whether the simulated engine takes the declared time")] = False
+    ray_engine: Annotated[OnRayKind, _text("what each engine on Ray is")] = "llama"
+    ray_num_cpus: Annotated[
+        float, _number("processors that Ray keeps for one; its threads, where none are set", ge=0)
+    ] = 1.0
+    ray_num_gpus: Annotated[float, _number("GPUs that Ray keeps for one", ge=0)] = 0.0
+    ray_memory_bytes: Annotated[
+        Annotated[int, Meta(ge=1)] | None, _text("memory that Ray keeps for one, and that it plans with")
+    ] = None
+    ray_resources: Annotated[tuple[str, ...], _text("other resources of the cluster, each as NAME=NUMBER")] = ()
+    ray_bundles: Annotated[
+        tuple[str, ...],
+        _text("one engine over several places, such as CPU=3 GPU=1 for each; the first holds the actor"),
+    ] = ()
+    ray_strategy: Annotated[RayStrategy, _text("how bundles lie on machines")] = "PACK"
+    ray_max_restarts: Annotated[
+        Annotated[int, Meta(ge=0)] | None, _text("how often Ray itself restarts one that died; always if absent")
+    ] = None
 
 
 class PoolSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -331,6 +351,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: ModelSettings = ModelSettings()
     engine: EngineSettings = EngineSettings()
     pool: PoolSettings = PoolSettings()
+    ray: RaySettings = RaySettings()
     grammar: GrammarSettings = GrammarSettings()
     admission: AdmissionSettings = AdmissionSettings()
     deadlines: DeadlineSettings = DeadlineSettings()
