@@ -42,6 +42,23 @@ def make_keeper(
     )
 
 
+class KeeperFactory:
+    """Implements `MemberFactory` for one model, for every kind of engine. `poison` is what its engines share."""
+
+    def __init__(self, loaded: LoadedModel, logger: FilteringBoundLogger, poison: PoisonWatch) -> None:
+        self._loaded = loaded
+        self._logger = logger
+        self._poison = poison
+
+    def make(self, spec: EngineSpec) -> EngineKeeper:
+        """See `MemberFactory.make`."""
+        return make_keeper(spec, self._loaded, self._logger.bind(engine=spec.name), self._poison)
+
+    async def retire(self, kept: EngineKeeper) -> None:
+        """See `MemberFactory.retire`. A process of ours ends; an engine that others started is let go."""
+        await kept.aclose()
+
+
 def make_acts(keeper: EngineKeeper) -> Acts:
     """Returns what an operator can do to the engine."""
     return EngineActs(keeper) if isinstance(keeper, Supervisor) else RemoteActs()
@@ -50,11 +67,11 @@ def make_acts(keeper: EngineKeeper) -> Acts:
 def shared_options(spec: EngineSpec, loaded: LoadedModel) -> EngineOptions:
     """Returns what an engine process is told: replicas of one model share processors and memory evenly."""
     options = engine_options(spec.settings, loaded)
-    if spec.num_sharing == 1 or options.backend != "llama":
+    if max(spec.num_sharing, spec.num_to_come) == 1 or options.backend != "llama":
         return options
     free_bytes = available_bytes()
     return msgspec.structs.replace(
         options,
         num_threads=options.num_threads or max(1, usable_processors() // spec.num_sharing),
-        memory_bytes=None if free_bytes is None else free_bytes // spec.num_sharing,
+        memory_bytes=None if free_bytes is None else free_bytes // spec.num_to_come,
     )

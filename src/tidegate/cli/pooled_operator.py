@@ -10,7 +10,7 @@ from tidegate.cli.drain_order import DrainOrder
 from tidegate.cli.fleet_acts import FleetActs
 from tidegate.cli.operator import abort_reply, drain_reply
 from tidegate.cli.worker_pool import WorkerPool
-from tidegate.contract.admin import EngineAct, EngineTold
+from tidegate.contract.admin import AddBody, EngineAct
 from tidegate.contract.admin_query import RequestFilter
 from tidegate.contract.codec import encode_json
 from tidegate.errors import EngineUnavailable, ServeError
@@ -121,18 +121,10 @@ class PooledOperator:
         return await self._engine.restart_engine(wait_s)
 
     async def act_on_engine(self, name: str, act: EngineAct, wait_s: float) -> WholeReply:
-        """Who gets requests is each worker's own affair: all of them are told. What they still have is theirs."""
-        reply = await self._engine.act_on_engine(name, act, wait_s)
-        if act in (EngineAct.RESTART, EngineAct.FLUSH) or self._view.pool is None:
-            return reply
-        argument = msgspec.json.encode((name, act.value)).decode()
-        told = [
-            msgspec.json.decode(one, type=EngineTold)
-            for one in await self._view.pool.ask_all("act_on_engine", argument)
-        ]
-        own = msgspec.json.decode(reply.body, type=EngineTold)
-        taken = None if own.taken is None else sum(one.taken or 0 for one in told)
-        return WholeReply(encode_json(EngineTold(name, own.state, sum(one.requests for one in told), taken)))
+        return await self._engine.act_on_engine(name, act, wait_s)
+
+    async def add_engine(self, body: AddBody) -> WholeReply:
+        return await self._engine.add_engine(body)
 
 
 def add_rows(own: list[EngineRow], others: Iterable[list[EngineRow]]) -> list[EngineRow]:
@@ -140,6 +132,8 @@ def add_rows(own: list[EngineRow], others: Iterable[list[EngineRow]]) -> list[En
     sums = {row.name: dict.fromkeys(_COUNTED, 0) for row in own}
     for rows in others:
         for row in rows:
+            if row.name not in sums:
+                continue  # it has just left
             for column in _COUNTED:
                 sums[row.name][column] += getattr(row, column)
     return [msgspec.structs.replace(row, **sums[row.name]) for row in own]

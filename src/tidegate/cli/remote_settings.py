@@ -5,6 +5,7 @@ Imports nothing that such an engine needs.
 
 import msgspec
 
+from tidegate.cli.load_error import LoadError
 from tidegate.cli.settings import EngineSettings, Settings
 
 REMOTE_KINDS = frozenset({"sglang", "vllm-http"})
@@ -15,6 +16,14 @@ _REMOTE_ONLY = frozenset({"url", "api_key_file", "revision", "health_interval_s"
 def is_remote(settings: Settings) -> bool:
     """Whether the engine runs elsewhere: it is found, and not started."""
     return settings.engine.kind in REMOTE_KINDS
+
+
+def check_further(settings: Settings, url: str | None) -> None:
+    """Raises LoadError for an engine that shall join while the server runs, and is of a kind that does not join so."""
+    if is_remote(settings) and url is None:
+        raise LoadError(f"The {settings.engine.kind} engine runs elsewhere: say where the further one is, with url.")
+    if not is_remote(settings) and url is not None:
+        raise LoadError(f"The {settings.engine.kind} engine is started here: url is not for it.")
 
 
 def idle_settings(settings: Settings) -> list[str]:

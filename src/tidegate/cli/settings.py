@@ -122,6 +122,14 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     replicas: Annotated[
         int, _number("engine processes of this model, each with its share of threads and memory", ge=1, le=64)
     ] = 1
+    min_replicas: Annotated[
+        Annotated[int, Meta(ge=1, le=64)] | None,
+        _text("fewest of them, where their number follows the load; 1 if absent"),
+    ] = None
+    max_replicas: Annotated[
+        Annotated[int, Meta(ge=1, le=64)] | None,
+        _text("most of them: their number follows the load, beginning with replicas; fixed if absent"),
+    ] = None
     url: Annotated[str | None, _text("where an engine on another machine is, such as http://10.0.0.5:8000")] = None
     api_key_file: Annotated[str | None, _text("file with the API key that such an engine wants")] = None
     revision: Annotated[str | None, _text("name of such an engine's weights, for the served revision")] = None
@@ -206,6 +214,14 @@ class PoolSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rolling: Annotated[
         bool, _text("serve different revisions under one name for a while; every answer names its own")
     ] = False
+    scale_up_tokens: Annotated[
+        int, _number("prompt tokens without output, for each engine, beyond which one is added", ge=1)
+    ] = 4096
+    scale_down_tokens: Annotated[
+        int, _number("such tokens for each engine that would remain, up to which one retires", ge=0)
+    ] = 512
+    scale_up_wait_s: Annotated[float, _number("for how long, before an engine is added", ge=0, le=86400)] = 10.0
+    scale_down_wait_s: Annotated[float, _number("for how long, before an engine retires", ge=0, le=86400)] = 300.0
 
 
 class GrammarSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -13,7 +13,7 @@ from structlog.typing import FilteringBoundLogger
 from tidegate import __version__
 from tidegate.cli.access import Access, open_access
 from tidegate.cli.engine_settings import told_engine
-from tidegate.cli.model_engines import ModelSite, engine_views, report_engines
+from tidegate.cli.model_engines import ModelSite, engine_views, has_rows_of_engines, report_engines
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.model_service import build_gates, build_service
 from tidegate.cli.open_ledger import StartableLedger, ledger_rules, open_ledger
@@ -33,6 +33,7 @@ from tidegate.http.service_port import Admin, Operator
 from tidegate.http.settings import HttpSettings
 from tidegate.http.settings import ServerSettings as HttpServerSettings
 from tidegate.http.tls import TlsFiles
+from tidegate.lifecycle.admission_statistics import AdmissionStatistics
 from tidegate.lifecycle.drain import Drain
 from tidegate.observability.access_log import AccessLog, Write
 from tidegate.observability.audit import AuditLog
@@ -71,6 +72,12 @@ class ServerParts:
     public_app: AsgiApp
     access: Access
 
+    def accounts_of(self, model: str) -> AdmissionStatistics:
+        """Returns the gate's accounts of one model. Raises RuntimeError where the gate is another process's."""
+        if isinstance(self.gate, RemoteGate):
+            raise RuntimeError("the gate is another process's")
+        return self.gate.statistics_of(model)
+
 
 def open_log(settings: Settings) -> FilteringBoundLogger:
     """Makes standard error the log of this process."""
@@ -107,7 +114,7 @@ def build_parts(
     rules = ledger_rules(settings)
     views = engine_views(sites)
     metrics = MetricsObserver(views.status, accounts, __version__, ledger.statistics if ledger is not None else None)
-    metrics.engines = views.rows if sum(len(site.engines.parts) for site in sites) > 1 else None
+    metrics.engines = views.rows if has_rows_of_engines(sites) else None
     observer = CompositeObserver([metrics, LogObserver(logger, has_access_log=settings.log.access)])
     report_engines(sites, observer, drain)
     services = [build_service(site, gate, drain, observer, rules) for site in sites]

@@ -6,7 +6,7 @@ Nothing here is reachable on the public listener. Every act leaves one audit rec
 from collections.abc import Awaitable, Callable
 
 from tidegate.contract import headers as names
-from tidegate.contract.admin import DrainBody, EngineAct, NoFields, RestartBody, decode_admin_body
+from tidegate.contract.admin import AddBody, DrainBody, EngineAct, NoFields, WaitBody, decode_admin_body
 from tidegate.contract.admin_query import read_filter
 from tidegate.contract.error_table import row_of
 from tidegate.errors import EngineUnavailable, ServeError
@@ -76,13 +76,17 @@ def operator_routes(operator: Operator, settings: HttpSettings, audit: Audit) ->
         return await operator.flush_cache()
 
     async def restart(_exchange: Exchange, body: bytes) -> WholeReply:
-        return await operator.restart_engine(decode_admin_body(body, RestartBody).wait_s or 0.0)
+        return await operator.restart_engine(decode_admin_body(body, WaitBody).wait_s or 0.0)
+
+    async def add(_exchange: Exchange, body: bytes) -> WholeReply:
+        return await operator.add_engine(decode_admin_body(body, AddBody))
 
     acts: list[tuple[str, Act]] = [
         ("/admin/v1/drain", drain),
         ("/admin/v1/requests/{id}/abort", abort),
         ("/admin/v1/cache/flush", flush),
         ("/admin/v1/engine/restart", restart),
+        ("/admin/v1/engines", add),
     ]
     acts += [(f"/admin/v1/engines/{{id}}/{act.value}", _on_engine(operator, act)) for act in EngineAct]
     return [Route("POST", pattern, _audited(act, settings, audit)) for pattern, act in acts]
@@ -90,8 +94,8 @@ def operator_routes(operator: Operator, settings: HttpSettings, audit: Audit) ->
 
 def _on_engine(operator: Operator, act: EngineAct) -> Act:
     async def handle(exchange: Exchange, body: bytes) -> WholeReply:
-        if act is EngineAct.RESTART:
-            wait_s = decode_admin_body(body, RestartBody).wait_s or 0.0
+        if act in (EngineAct.RESTART, EngineAct.RETIRE):
+            wait_s = decode_admin_body(body, WaitBody).wait_s or 0.0
         else:
             decode_admin_body(body, NoFields)
             wait_s = 0.0

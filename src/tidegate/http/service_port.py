@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from tidegate.contract.admin import EngineAct
+from tidegate.contract.admin import AddBody, EngineAct
 from tidegate.contract.admin_query import RequestFilter
 from tidegate.errors import ServeError
 from tidegate.lifecycle.principal import Principal
@@ -97,4 +97,8 @@ class Operator(Protocol):
 
     async def act_on_engine(self, name: str, act: EngineAct, wait_s: float) -> WholeReply:
         """Does something to one engine. Raises RouteNotFound for a name that none has, and UnsupportedParameter."""
+        ...
+
+    async def add_engine(self, body: AddBody) -> WholeReply:
+        """Starts one more engine of a model. Raises RouteNotFound for an unknown model, and UnsupportedParameter."""
         ...

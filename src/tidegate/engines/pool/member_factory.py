@@ -1,11 +1,11 @@
 """The ports through which a pool gets further engines, and gives up those that it has.
 
 A new kind of engine that can be started while the server runs implements both. Nothing here is called by the pool
-itself: who adds and retires engines (an operator, `scaling.py`'s shell) calls the factory, then `EnginePool.join` or,
-before the end, `EnginePool.retire`.
+itself: who adds and retires engines (an operator, the shell of `scaling.py`) calls the factory, and then
+`EnginePool.join`, or, before the end, `EnginePool.retire`.
 """
 
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from tidegate.engine.port import WatchedEngine
 
@@ -31,18 +31,21 @@ class KeptEngine(Protocol):
         ...
 
 
-class MemberFactory(Protocol):
-    """Makes engines of one model, and ends them for good. They share the suspicion of what kills engines."""
+Kept = TypeVar("Kept", bound=KeptEngine)
+Spec = TypeVar("Spec", contravariant=True)
 
-    def make(self, name: str, *, url: str | None = None) -> KeptEngine:
-        """Returns a further engine, not started. `name` is unique among those that live.
 
-        `url` says where it is, for kinds that are started by others; None for kinds that are started by us. Raises
-        LoadError where that is not what the kind needs.
-        """
+class MemberFactory(Protocol[Spec, Kept]):
+    """Makes engines of one model, and ends them for good. They share the suspicion of what kills engines.
+
+    `Spec` is what one engine is to be: its name, unique among those that live, and its settings.
+    """
+
+    def make(self, spec: Spec) -> Kept:
+        """Returns a further engine, not started. Raises LoadError for settings that it cannot have."""
         ...
 
-    async def retire(self, kept: KeptEngine) -> None:
+    async def retire(self, kept: Kept) -> None:
         """Ends an engine that this factory made, and what it ran on: no server needs it any more.
 
         It has no requests of this server. Idempotent.

@@ -1,0 +1,171 @@
+"""FleetMembers: engines that join the models of a running server, and engines that leave it.
+
+An engine that joins is started outside readiness and gets requests once it is ready. One that retires gets no more;
+what it has ends by itself, in every server process, and then it is ended. What was begun goes on whoever waits for it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from structlog.typing import FilteringBoundLogger
+
+from tidegate.cli.engine_fleet import EngineFleet
+from tidegate.cli.engine_specs import SpecError
+from tidegate.cli.followers import Followers
+from tidegate.cli.load_error import LoadError
+from tidegate.cli.model_engines import ModelSite, engine_rows
+from tidegate.contract.admin import EngineTold
+from tidegate.engines.pool.member_states import MemberState
+from tidegate.errors import EngineUnavailable, RouteNotFound, UnsupportedParameter
+
+MAX_ENGINES = 64
+"""Engines of one model."""
+LOOK_INTERVAL_S = 0.1
+"""How often it is looked whether a retiring engine has finished."""
+
+
+class FleetMembers:
+    """Belongs to the fleet's event loop. `followers` share the fleet's engines."""
+
+    def __init__(self, fleet: EngineFleet, followers: Followers, logger: FilteringBoundLogger) -> None:
+        self._fleet = fleet
+        self._followers = followers
+        self._logger = logger
+        self._joining: dict[str, asyncio.Task[str | None]] = {}
+        self._retiring: dict[str, asyncio.Task[None]] = {}
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether some engine is joining or retiring."""
+        return bool(self._joining or self._retiring)
+
+    def site(self, model: str | None) -> ModelSite:
+        """Returns the model of a name, or the only one. Raises RouteNotFound and UnsupportedParameter."""
+        sites = self._fleet.sites
+        if model is None and len(sites) == 1:
+            return sites[0]
+        if model is None:
+            raise UnsupportedParameter("The server has several models: say which one.", param="model")
+        for site in sites:
+            if model in site.loaded.served.names:
+                return site
+        raise RouteNotFound("No model has this name.")
+
+    async def add(self, site: ModelSite, *, url: str | None = None) -> str:
+        """Begins the start of one more engine of a model; returns its name. Raises UnsupportedParameter."""
+        pool = site.engines.pool
+        if pool is None:
+            raise UnsupportedParameter(
+                "The server was started with one engine of this model and no more: engine.max_replicas allows others."
+            )
+        if len(site.engines.parts) >= MAX_ENGINES:
+            raise UnsupportedParameter(f"The model has {MAX_ENGINES} engines: no model has more.")
+        try:
+            name = self._fleet.join(site, url)
+        except (LoadError, SpecError) as error:
+            raise UnsupportedParameter(str(error), param="url" if url is not None else None) from None
+        self._joining[name] = asyncio.create_task(self._join(site, name), name=f"start of engine {name}")
+        return name
+
+    async def wait_added(self, name: str, wait_s: float | None) -> EngineTold:
+        """Waits until an engine that was added is ready, or for so long. Raises EngineUnavailable if it has failed."""
+        task = self._joining.get(name)
+        if task is not None:
+            await asyncio.wait([task], timeout=wait_s)
+            if task.done() and (reason := task.result()) is not None:
+                raise EngineUnavailable(f"Engine {name} did not start and was taken out again: {reason}.")
+        return self._tell(name)
+
+    def retire(self, name: str, *, is_sure: bool = False) -> None:
+        """Gives an engine no more requests and ends it when it has none left.
+
+        Raises RouteNotFound, UnsupportedParameter where there is no pool, and, unless somebody `is_sure`,
+        EngineUnavailable for the last engine that requests can go to.
+        """
+        site = self._fleet.site_of(name)
+        pool = site.engines.pool
+        if pool is None:
+            raise UnsupportedParameter("The engine is the only one of its model: drain the server instead.")
+        if not is_sure and not any(one.is_usable for one in pool.members() if one.name != name):
+            raise EngineUnavailable("No other engine of this model is ready: its requests would have nowhere to go.")
+        pool.retire(name)
+        if name not in self._retiring:
+            self._retiring[name] = asyncio.create_task(self._retire(site, name), name=f"end of engine {name}")
+
+    async def wait_retired(self, name: str, wait_s: float | None) -> EngineTold:
+        """Waits until an engine that is retiring has ended or was returned, or for so long."""
+        task = self._retiring.get(name)
+        if task is not None:
+            await asyncio.wait([task], timeout=wait_s)
+        return self._tell(name)
+
+    async def settle(self) -> dict[str, int] | None:
+        """Tells the followers what there is; returns how many requests each engine has from them, None if unknown."""
+        return await self._followers.settle(self._fleet.ties())
+
+    async def aclose(self) -> None:
+        """Ends what is under way; the fleet is to be closed before."""
+        tasks = [*self._joining.values(), *self._retiring.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _join(self, site: ModelSite, name: str) -> str | None:
+        """Returns why the engine was taken out again; None when it is in."""
+        keeper = self._fleet.keepers[name]
+        try:
+            await keeper.start()
+            await self._until(self._is_settled)
+            await keeper.wait_ready()
+        except Exception as error:  # whatever the kind of engine raises: the server goes on without it
+            self._logger.error("engine did not join", engine=name, reason=str(error))
+            await self._end(site, name)
+            return str(error)
+        finally:
+            self._joining.pop(name, None)
+        self._logger.info("engine joined", engine=name)
+        return None
+
+    async def _retire(self, site: ModelSite, name: str) -> None:
+        try:
+            await self._until(lambda: self._is_idle(site, name))
+            if self._state(site, name) is MemberState.RETIRING:
+                await self._end(site, name)
+                self._logger.info("engine retired", engine=name)
+        finally:
+            self._retiring.pop(name, None)
+
+    async def _end(self, site: ModelSite, name: str) -> None:
+        joining = self._joining.pop(name, None)
+        if joining is not None and joining is not asyncio.current_task():
+            joining.cancel()
+            await asyncio.gather(joining, return_exceptions=True)
+        await self._fleet.part(site, name)
+        await self.settle()
+
+    async def _is_settled(self) -> bool:
+        return await self.settle() is not None
+
+    async def _is_idle(self, site: ModelSite, name: str) -> bool:
+        """Whether an engine has nothing left, or is to stay after all."""
+        counts = await self.settle()
+        if self._state(site, name) is not MemberState.RETIRING:
+            return True
+        pool = site.engines.pool
+        own = next(one for one in pool.members() if one.name == name) if pool is not None else None
+        return counts is not None and not counts.get(name, 0) + (0 if own is None else own.num_requests)
+
+    async def _until(self, check: Callable[[], Awaitable[bool]]) -> None:
+        while not await check():  # noqa: ASYNC110 - others say it when they are asked
+            await asyncio.sleep(LOOK_INTERVAL_S)
+
+    def _tell(self, name: str) -> EngineTold:
+        for site in self._fleet.sites:
+            for row in engine_rows(site):
+                if row.name == name:
+                    return EngineTold(name, row.state, row.requests)
+        return EngineTold(name, MemberState.GONE.value, 0)
+
+    def _state(self, site: ModelSite, name: str) -> MemberState:
+        members = [] if site.engines.pool is None else site.engines.pool.members()
+        return next((one.state for one in members if one.name == name), MemberState.GONE)
