@@ -36,7 +36,7 @@ def make_keeper(
     if is_remote(spec.settings):
         from tidegate.cli.remote_keeper import RemoteKeeper
 
-        return RemoteKeeper(spec.settings, loaded, logger)
+        return RemoteKeeper(spec.settings, loaded, logger, poison)
     return Supervisor(
         shared_options(spec, loaded), supervisor_settings(spec.settings), write_log=relay_to(logger), poison=poison
     )

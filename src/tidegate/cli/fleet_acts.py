@@ -3,16 +3,20 @@
 import asyncio
 import json
 
+from structlog.typing import FilteringBoundLogger
+
 from tidegate.cli.engine_acts import Acts
 from tidegate.cli.engine_fleet import EngineFleet
 from tidegate.cli.engine_keeper import EngineKeeper, make_acts
 from tidegate.cli.fleet_members import FleetMembers
+from tidegate.cli.fleet_roll import READY_S, FleetRoll
 from tidegate.cli.followers import Followers
 from tidegate.cli.model_engines import ModelSite
-from tidegate.contract.admin import AddBody, CacheDropped, EngineAct, EngineRestarted, EngineTold
+from tidegate.contract.admin import AddBody, CacheDropped, EngineAct, EngineRestarted, EngineTold, RollBody, RollTold
 from tidegate.contract.codec import encode_json
 from tidegate.engines.pool.member_states import MemberState
 from tidegate.engines.pool.pool import EnginePool
+from tidegate.engines.pool.roll_states import RollPhase
 from tidegate.errors import EngineUnavailable, ServeError, UnsupportedParameter
 from tidegate.serving.reply import WholeReply
 
@@ -23,10 +27,13 @@ RESTART_WAIT_S = 600.0
 class FleetActs:
     """Belongs to the fleet's event loop. `followers` share its engines, and `members` come and go."""
 
-    def __init__(self, fleet: EngineFleet, members: FleetMembers, followers: Followers) -> None:
+    def __init__(
+        self, fleet: EngineFleet, members: FleetMembers, followers: Followers, logger: FilteringBoundLogger
+    ) -> None:
         self._fleet = fleet
         self._members = members
         self._followers = followers
+        self._roll = FleetRoll(fleet, members, self.acts_of, logger)
         self._made: dict[str, tuple[EngineKeeper, Acts]] = {}
         self._rolling: asyncio.Task[None] | None = None
 
@@ -78,8 +85,23 @@ class FleetActs:
         name = await self._members.add(self._members.site(body.model), url=body.url)
         return _told(await self._members.wait_added(name, body.wait_s or 0.0), MemberState.READY)
 
+    async def roll_engines(self, body: RollBody) -> WholeReply:
+        """See the operator port."""
+        sites = self._fleet.sites if body.model is None else (self._members.site(body.model),)
+        self._roll.begin(sites, body.ready_s or READY_S)
+        return _rolled(await self._roll.wait(body.wait_s or 0.0))
+
+    async def stop_roll(self) -> WholeReply:
+        """See the operator port."""
+        return _rolled(await self._roll.stop())
+
+    def roll_told(self) -> WholeReply:
+        """See the operator port."""
+        return WholeReply(encode_json(self._roll.told()))
+
     async def aclose(self) -> None:
         """Ends what is under way; the fleet is to be closed before."""
+        await self._roll.aclose()
         if self._rolling is not None:
             self._rolling.cancel()
             await asyncio.gather(self._rolling, return_exceptions=True)
@@ -112,6 +134,12 @@ class FleetActs:
 def _told(one: EngineTold, wanted: MemberState) -> WholeReply:
     """Returns 200 for what is as it was to be, and 202 for what is on its way."""
     return WholeReply(encode_json(one), status=200 if one.state == wanted.value else 202)
+
+
+def _rolled(told: RollTold) -> WholeReply:
+    """Returns 202 for a roll that is under way."""
+    is_over = told.state in (RollPhase.DONE.value, RollPhase.ABORTED.value)
+    return WholeReply(encode_json(told), status=200 if is_over else 202)
 
 
 def tell_engine(site: ModelSite, name: str, act: EngineAct, *, is_sure: bool = False) -> EngineTold:

@@ -99,6 +99,13 @@ class FleetMembers:
             await asyncio.wait([task], timeout=wait_s)
         return self._tell(name)
 
+    async def requests_of(self, site: ModelSite, name: str) -> int | None:
+        """Returns how many requests an engine has, over all server processes; None while that is not known."""
+        counts = await self.settle()
+        pool = site.engines.pool
+        own = sum(one.num_requests for one in pool.members() if one.name == name) if pool is not None else 0
+        return None if counts is None else own + counts.get(name, 0)
+
     async def settle(self) -> dict[str, int] | None:
         """Tells the followers what there is; returns how many requests each engine has from them, None if unknown."""
         return await self._followers.settle(self._fleet.ties())
@@ -148,12 +155,8 @@ class FleetMembers:
 
     async def _is_idle(self, site: ModelSite, name: str) -> bool:
         """Whether an engine has nothing left, or is to stay after all."""
-        counts = await self.settle()
-        if self._state(site, name) is not MemberState.RETIRING:
-            return True
-        pool = site.engines.pool
-        own = next(one for one in pool.members() if one.name == name) if pool is not None else None
-        return counts is not None and not counts.get(name, 0) + (0 if own is None else own.num_requests)
+        number = await self.requests_of(site, name)
+        return number == 0 or self._state(site, name) is not MemberState.RETIRING
 
     async def _until(self, check: Callable[[], Awaitable[bool]]) -> None:
         while not await check():  # noqa: ASYNC110 - others say it when they are asked

@@ -10,15 +10,16 @@ from tidegate.cli.drain_order import DrainOrder
 from tidegate.cli.fleet_acts import FleetActs
 from tidegate.cli.operator import abort_reply, drain_reply
 from tidegate.cli.worker_pool import WorkerPool
-from tidegate.contract.admin import AddBody, EngineAct
+from tidegate.contract.admin import AddBody, EngineAct, RollBody
 from tidegate.contract.admin_query import RequestFilter
 from tidegate.contract.codec import encode_json
+from tidegate.contract.health import DegradedEngine
 from tidegate.errors import EngineUnavailable, ServeError
 from tidegate.lifecycle.admission_statistics import AdmissionStatistics
 from tidegate.observability.exposition import render_metrics
 from tidegate.observability.merged_metrics import MergedMetrics
 from tidegate.observability.metrics import MetricsObserver
-from tidegate.serving.admin import EngineViews, LiveList, choose, describe_engines, find_obstacle
+from tidegate.serving.admin import EngineViews, LiveList, choose, degraded_engines, describe_engines, find_obstacle
 from tidegate.serving.engine_rows import EngineRow
 from tidegate.serving.reply import WholeReply
 
@@ -88,6 +89,9 @@ class PooledView:
             return EngineUnavailable("no server process is ready")
         return found
 
+    async def degraded(self) -> list[DegradedEngine]:
+        return degraded_engines(self._engines.rows())
+
     def is_alive(self) -> bool:
         return True
 
@@ -125,6 +129,15 @@ class PooledOperator:
 
     async def add_engine(self, body: AddBody) -> WholeReply:
         return await self._engine.add_engine(body)
+
+    async def roll_engines(self, body: RollBody) -> WholeReply:
+        return await self._engine.roll_engines(body)
+
+    async def stop_roll(self) -> WholeReply:
+        return await self._engine.stop_roll()
+
+    def roll_told(self) -> WholeReply:
+        return self._engine.roll_told()
 
 
 def add_rows(own: list[EngineRow], others: Iterable[list[EngineRow]]) -> list[EngineRow]:

@@ -64,7 +64,7 @@ class PooledServer:
         self._followers = WorkerFollowers()
         self._members = FleetMembers(self.fleet, self._followers, logger)
         self._scaler = FleetScaler(self.fleet, self._members, self._gate.statistics_of, logger, SystemClock().now)
-        self._acts = FleetActs(self.fleet, self._members, self._followers)
+        self._acts = FleetActs(self.fleet, self._members, self._followers, logger)
         self._view = PooledView(views, metrics, self.order, accounts)
         self._view.adds_gauges = all(is_remote(site.settings) for site in self.fleet.sites)
         operator = PooledOperator(self._view, self._acts, self.order)

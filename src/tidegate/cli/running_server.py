@@ -41,7 +41,7 @@ class RunningServer:
         self.public: HttpServer = self._server.http
         followers = NoFollowers()
         self._members = FleetMembers(self.fleet, followers, logger)
-        self._acts = FleetActs(self.fleet, self._members, followers)
+        self._acts = FleetActs(self.fleet, self._members, followers, logger)
         operator = ServerOperator(self._server, self._acts)
         parts = self.parts
         self._scaler = FleetScaler(self.fleet, self._members, parts.accounts_of, logger, SystemClock().now)

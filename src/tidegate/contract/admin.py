@@ -15,6 +15,7 @@ from tidegate.errors import UnknownParameter
 MAX_BODY_BYTES = 4096
 MAX_DRAIN_S = 86_400.0
 MAX_WAIT_S = 600.0
+MAX_READY_S = 3600.0
 MAX_NAME_CHARACTERS = 512
 MAX_URL_CHARACTERS = 2048
 _LIMITS = Limits(json_depth=8)
@@ -71,6 +72,28 @@ class EngineTold(msgspec.Struct, frozen=True):
     state: str
     requests: int
     taken: int | None = None
+
+
+class RollBody(msgspec.Struct, frozen=True):
+    """`model`: whose engines are restarted one after the other; absent: those of all. `ready_s`: how long a new one may
+    take to be ready; absent: 600. `wait_s`: how long the answer may wait for the end; absent: not.
+    """
+
+    model: Annotated[str, Meta(max_length=MAX_NAME_CHARACTERS)] | None = None
+    ready_s: Annotated[float, Meta(gt=0, le=MAX_READY_S)] | None = None
+    wait_s: Annotated[float, Meta(ge=0, le=MAX_WAIT_S)] | None = None
+
+
+class RollTold(msgspec.Struct, frozen=True):
+    """`state` is a word of `engines/pool/roll_states.py`, or `none` where there was no roll. `engine` is the one whose
+    turn it is. `done` were restarted, `left` were not, or not yet. `reason`: why a roll was aborted.
+    """
+
+    state: str
+    engine: str | None
+    done: list[str]
+    left: list[str]
+    reason: str | None
 
 
 class DrainBegun(msgspec.Struct, frozen=True):

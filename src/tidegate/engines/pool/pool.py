@@ -29,6 +29,7 @@ from tidegate.engines.pool.prefix_hash import block_hashes
 from tidegate.engines.pool.routing import RoutingRule, Work, rank
 from tidegate.errors import EngineLost, EngineUnavailable, InternalError, ServeError
 from tidegate.inference.request import InferenceRequest
+from tidegate.lifecycle.poison import MIN_DEATHS
 
 _LOSSES = (EngineLost, EngineUnavailable)
 """Failures that are the engine's, and not the request's."""
@@ -203,7 +204,8 @@ class EnginePool:
         placement.attempt = None
         if isinstance(error, _LOSSES):
             self._note_loss(member, error)
-            if not placement.has_output and not placement.is_aborted and placement.num_moves < self._rule.max_moves:
+            placement.num_unexplained += isinstance(error, EngineLost) and member.status.is_ready
+            if self._may_move(placement):
                 placement.tried.add(member.name)
                 try:
                     self._place(placement)
@@ -219,6 +221,14 @@ class EnginePool:
         self.forget(placement)
         self._drop_gone(member)
         placement.sink.fail(error)
+
+    def _may_move(self, placement: Placement) -> bool:
+        """Deaths that engines notice make a request suspect to all of them. Of a loss that nobody has explained yet
+        the engine may be dead all the same: so after two of them it is tried nowhere else.
+        """
+        is_suspect = placement.num_unexplained >= MIN_DEATHS
+        may_be_answered = not placement.has_output and not placement.is_aborted
+        return may_be_answered and not is_suspect and placement.num_moves < self._rule.max_moves
 
     def forget(self, placement: Placement) -> None:
         """See `Keeper.forget`."""

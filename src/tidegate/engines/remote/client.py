@@ -41,6 +41,7 @@ class RemoteEngine:
 
     `report` gets the context of an error that a sink or an observer raised, and of answers that could not be read, as
     a loop's exception handler does. `call_soon` runs a function on a later turn of the loop. `now`: monotonic clock.
+    Engines of one pool share one `poison`.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class RemoteEngine:
         call_soon: Callable[[Callable[[], None]], object],
         now: Callable[[], float],
         id_prefix: str = "",
+        poison: PoisonWatch | None = None,
     ) -> None:
         self.on_ready: list[Callable[[EngineReady], None]] = []
         self.on_lost: list[Callable[[str], None]] = []
@@ -65,7 +67,7 @@ class RemoteEngine:
         self._call_soon = call_soon
         self._now = now
         self._id_prefix = id_prefix
-        self._poison = PoisonWatch()
+        self._poison = PoisonWatch() if poison is None else poison
         self._broken: list[Suspect] = []
         """Whose exchange broke since the engine was last known to be well: with it, if it has gone."""
         self._fence = GenerationFence()
