@@ -46,7 +46,7 @@ class EngineFleet:
                 self.keepers[engine.name] = make_keeper(engine, model, own, poison)
             parts = {engine.name: self.keepers[engine.name].engine for engine in spec.engines}
             engines = join_engines(parts, spec.settings.pool, now, is_pool=spec.is_pool, is_watching=is_watching)
-            sites.append(ModelSite(spec.settings, model, engines))
+            sites.append(ModelSite(spec.settings, model, engines, poison))
             self._specs[model.served.name] = spec
             self._factories[model.served.name] = KeeperFactory(model, logger, poison)
         self.sites = tuple(sites)

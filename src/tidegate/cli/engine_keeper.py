@@ -74,4 +74,5 @@ def shared_options(spec: EngineSpec, loaded: LoadedModel) -> EngineOptions:
         options,
         num_threads=options.num_threads or max(1, usable_processors() // spec.num_sharing),
         memory_bytes=None if free_bytes is None else free_bytes // spec.num_to_come,
+        num_sharing=spec.num_sharing,
     )

@@ -79,7 +79,7 @@ class FleetRoll:
         return self.told()
 
     async def stop(self) -> RollTold:
-        """Ends the roll that is under way. An engine that is being drained goes on; one that starts serves when ready."""
+        """Ends the roll that is under way. One that is being drained goes on; one that starts serves when ready."""
         if self._task is not None and not self._task.done():
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -17,6 +17,7 @@ from tidegate.engines.pool.pool import EnginePool, PoolRule
 from tidegate.engines.pool.pool_status import join_statuses
 from tidegate.engines.pool.routing import Routing, RoutingRule
 from tidegate.lifecycle.drain import Drain, DrainState
+from tidegate.lifecycle.poison import PoisonWatch
 from tidegate.observability.observer import EngineChanged, Observer
 from tidegate.serving.admin import EngineViews
 from tidegate.serving.engine_rows import EngineRow, row_of_engine, row_of_member
@@ -54,6 +55,8 @@ class ModelSite:
     settings: Settings
     loaded: LoadedModel
     engines: ModelEngines
+    poison: PoisonWatch
+    """What its engines hold against requests."""
 
 
 def join_engines(
@@ -113,6 +116,11 @@ def engine_rows(site: ModelSite) -> list[EngineRow]:
 def has_rows_of_engines(sites: tuple[ModelSite, ...]) -> bool:
     """Says whether there is more to tell of the engines than of all together: there are several, or may be."""
     return len(sites) > 1 or sites[0].engines.pool is not None
+
+
+def poison_of(sites: tuple[ModelSite, ...]) -> dict[str, PoisonWatch]:
+    """Returns what is held against requests, by the first name of their model."""
+    return {site.loaded.served.name: site.poison for site in sites}
 
 
 def report_engines(sites: tuple[ModelSite, ...], observer: Observer, drain: Drain) -> None:

@@ -38,7 +38,7 @@ class ReachedFleet:
         for spec, model in zip(specs, loaded, strict=True):
             parts = {one.name: self._reach(one, model).engine for one in ties if one.model == model.served.name}
             engines = join_engines(parts, spec.settings.pool, SystemClock().now, is_pool=spec.is_pool)
-            sites.append(ModelSite(spec.settings, model, engines))
+            sites.append(ModelSite(spec.settings, model, engines, self._poison[model.served.name]))
         self.sites = tuple(sites)
         self._wish(ties)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
-from tidegate.cli.model_engines import ModelSite
+from tidegate.cli.model_engines import ModelSite, poison_of
 from tidegate.cli.model_service import build_gates
 from tidegate.engines.local.client import LocalEngine
 from tidegate.lifecycle.admission_statistics import AdmissionStatistics
@@ -22,7 +22,9 @@ class SharedGate:
     def __init__(self, sites: tuple[ModelSite, ...], logger: FilteringBoundLogger) -> None:
         self._sites = sites
         self._gate = build_gates(sites, Drain())
-        self._server = GateServer(self._gate, lambda reason: logger.error("gate connection", reason=reason))
+        self._server = GateServer(
+            self._gate, lambda reason: logger.error("gate connection", reason=reason), poison_of(sites)
+        )
         self._task: asyncio.Task[None] | None = None
 
     def statistics(self) -> AdmissionStatistics:

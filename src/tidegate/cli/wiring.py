@@ -13,7 +13,7 @@ from structlog.typing import FilteringBoundLogger
 from tidegate import __version__
 from tidegate.cli.access import Access, open_access
 from tidegate.cli.engine_settings import told_engine
-from tidegate.cli.model_engines import ModelSite, engine_views, has_rows_of_engines, report_engines
+from tidegate.cli.model_engines import ModelSite, engine_views, has_rows_of_engines, poison_of, report_engines
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.model_service import build_gates, build_service
 from tidegate.cli.open_ledger import StartableLedger, ledger_rules, open_ledger
@@ -108,7 +108,7 @@ def build_parts(
     """
     clock = SystemClock()
     drain = Drain()
-    gate = build_gates(sites, drain) if gate_socket is None else RemoteGate(gate_socket, drain)
+    gate = build_gates(sites, drain) if gate_socket is None else RemoteGate(gate_socket, drain, poison_of(sites))
     accounts = None if isinstance(gate, RemoteGate) else gate.statistics
     ledger = open_ledger(settings)
     rules = ledger_rules(settings)

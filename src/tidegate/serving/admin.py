@@ -92,7 +92,6 @@ class AdminView:
         status = self._engines.status()
         return {
             "stale_outputs": status.num_stale_outputs,
-            "poison_suspects": status.num_poison_suspects,
             "poison_refusals": status.num_poison_refusals,
         }
 
