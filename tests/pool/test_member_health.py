@@ -50,14 +50,9 @@ class Health(MemberHealth):
                     self.note_fault(now, "it refused")
             case E.PROOF:
                 self.note_answer(now)
-            case E.DRAIN:
-                self.drain()
-            case E.RETIRE:
-                self.retire()
-            case E.RETURN:
-                self.restore()
-            case E.LEAVE:
-                self.leave()
+            case _:
+                words = {E.DRAIN: self.drain, E.RETIRE: self.retire, E.RETURN: self.restore, E.LEAVE: self.leave}
+                words[event]()
 
 
 WAYS: dict[MemberState, list[MemberEvent]] = {

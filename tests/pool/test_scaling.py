@@ -1,6 +1,9 @@
 """When a pool gets an engine and when one retires: the table, the waits, and that the number comes to rest."""
 
-from dataclasses import replace
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -117,31 +120,56 @@ def test_more_load_never_leads_to_fewer_engines(seen: PoolLoad, more_queued: int
     assert acts[0] <= acts[1]
 
 
-@given(
-    st.integers(1, 6),
-    st.integers(0, 9000),
-    st.integers(0, 60),
-    st.builds(lambda low, more: (low, low + more), st.integers(0, 1500), st.integers(0, 1500)),
-)
-def test_under_a_constant_load_the_number_goes_one_way_and_comes_to_rest_within_its_bounds(
-    number: int, queued: int, running: int, tokens: tuple[int, int]
-) -> None:
-    """Whether what waits stays where it is however many engines there are, or goes where there are more of them."""
-    for drains in (False, True):
-        rule = replace(RULE, down_tokens=tokens[0], up_tokens=max(1, tokens[1]))
-        scaling, engines, now, ways = Scaling(rule), number, 0.0, []
-        for _ in range(400):
-            now += 1.0
-            waiting = max(0, queued - 1000 * engines) if drains else queued
-            act = scaling.decide(load(engines, waiting, min(running, 8 * engines)), now)
+@dataclass(slots=True)
+class Pool:
+    """Engines that come and go at once; `waiting` says how many tokens wait at so many engines."""
+
+    rule: ScaleRule
+    engines: int
+    running: int
+    waiting: Callable[[int], int]
+    ways: list[int] = field(default_factory=list)
+
+    def live(self, duration_s: int) -> "Pool":
+        scaling = Scaling(self.rule)
+        for now in range(duration_s):
+            seen = load(self.engines, self.waiting(self.engines), min(self.running, 8 * self.engines))
+            act = scaling.decide(seen, float(now))
             if act is not None:
-                engines += ORDER[act]
-                ways.append(ORDER[act])
+                self.engines += ORDER[act]
+                self.ways.append(ORDER[act])
                 scaling.note_done()
-        assert len(set(ways)) <= 1, "it turned round"
-        assert len(ways) <= 5
-        assert min(number, rule.least) <= engines <= max(number, rule.most)
-        assert engines <= rule.most, "it had the time"
+        return self
+
+    @property
+    def num_turns(self) -> int:
+        return sum(one != other for one, other in pairwise(self.ways))
+
+
+RULES = st.builds(
+    lambda low, more: replace(RULE, down_tokens=low, up_tokens=max(1, low + more)),
+    st.integers(0, 1500),
+    st.integers(0, 1500),
+)
+
+
+@given(st.integers(1, 6), st.integers(0, 9000), st.integers(0, 60), RULES)
+def test_under_a_constant_load_the_number_goes_one_way_and_comes_to_rest_within_its_bounds(
+    number: int, queued: int, running: int, rule: ScaleRule
+) -> None:
+    pool = Pool(rule, number, running, lambda _: queued).live(400)
+    assert pool.num_turns == 0
+    assert len(pool.ways) <= 5
+    assert rule.least <= pool.engines <= rule.most
+
+
+@given(st.integers(1, 6), st.integers(0, 9000), st.integers(0, 60), RULES)
+def test_a_queue_that_goes_with_each_engine_that_comes_turns_the_number_ever_more_seldom(
+    number: int, offered: int, running: int, rule: ScaleRule
+) -> None:
+    pool = Pool(rule, number, running, lambda engines: max(0, offered - 1000 * engines)).live(4000)
+    assert pool.num_turns <= 2 + 2 * math.log2(4000 / rule.down_wait_s)
+    assert rule.least <= pool.engines <= rule.most
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,11 @@ Decides from the prompt tokens that wait for their first output, for each engine
   all that runs; and only while every engine serves: one that is away may come back.
 
 Both must have been so for their wait without a break, counted anew after each act, and one act ends before the next
-begins. As `down_tokens` is no more than `up_tokens`, and the one is held against the engines that would remain, the
-same load never asks for more after it has asked for fewer, nor the other way round. Demand that returns while an engine
-retires keeps that engine. Starts that fail are tried again after waits that double. The acts are a table. Time is an
-argument. Does not know engines: which one retires is somebody else's choice.
+begins. As `down_tokens` is no more than `up_tokens`, and the one is held against the engines that would remain, what
+waits the same never asks for more after it has asked for fewer, nor the other way round. A queue that is there only
+while engines are too few would: each retirement that demand takes back doubles the wait before the next one, up to
+`MAX_PATIENCE` times. Demand that returns while an engine retires keeps that engine. Starts that fail are tried again
+after waits that double. The acts are a table. Time is an argument. Does not know engines: which one retires is somebody else's choice.
 """
 
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from enum import Enum
 
 ROOM = 0.75
 """Part of the rows of the engines that remain that may be in use when one retires."""
+MAX_PATIENCE = 64
 MAX_REST_S = 600.0
 """Longest wait after starts that failed."""
 
@@ -93,6 +95,8 @@ class Scaling:
         self._since = 0.0
         self._num_failed = 0
         self._rest_until = 0.0
+        self._patience = 1
+        self._retired_at: float | None = None
 
     @property
     def phase(self) -> ScalePhase:
@@ -112,6 +116,7 @@ class Scaling:
             return None
         act, self._phase = row
         self._want = None
+        self._learn(act, now)
         return act
 
     def note_done(self) -> None:
@@ -127,13 +132,23 @@ class Scaling:
         self._rest_until = now + min(MAX_REST_S, rest_s)
         self._end()
 
+    def _learn(self, act: ScaleAct, now: float) -> None:
+        """A retirement that was soon taken back came too early."""
+        if act is ScaleAct.RETIRE:
+            self._retired_at = now
+            return
+        if self._retired_at is not None:
+            was_early = now - self._retired_at <= self.rule.down_wait_s * self._patience
+            self._patience = min(MAX_PATIENCE, 2 * self._patience) if was_early else 1
+            self._retired_at = None
+
     def _end(self) -> None:
         self._phase = ScalePhase.STEADY
         self._want = None
 
     def _wait_s(self, want: Want, load: PoolLoad) -> float:
         if want is Want.FEWER:
-            return self.rule.down_wait_s
+            return self.rule.down_wait_s * self._patience
         return 0.0 if load.num_engines < self.rule.least else self.rule.up_wait_s
 
 
