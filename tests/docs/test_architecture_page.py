@@ -46,7 +46,8 @@ TABLES: dict[str, list[str]] = {
     "session": render_events(nested(session.TRANSITIONS)),
     "member": render_events(member_states.MEMBER),
     "scale": [
-        f"| {phase.name} | {' · '.join(f'{want.name}: {act.name}, {after.name}' for want, (act, after) in row.items())} |"
+        f"| {phase.name} | "
+        f"{' · '.join(f'{want.name}: {act.name}, {after.name}' for want, (act, after) in row.items())} |"
         for phase, row in scaling.SCALE.items()
         if row
     ],

@@ -11,7 +11,8 @@ begins. As `down_tokens` is no more than `up_tokens`, and the one is held agains
 waits the same never asks for more after it has asked for fewer, nor the other way round. A queue that is there only
 while engines are too few would: each retirement that demand takes back doubles the wait before the next one, up to
 `MAX_PATIENCE` times. Demand that returns while an engine retires keeps that engine. Starts that fail are tried again
-after waits that double. The acts are a table. Time is an argument. Does not know engines: which one retires is somebody else's choice.
+after waits that double. The acts are a table. Time is an argument. Does not know engines: which one retires is somebody
+else's choice.
 """
 
 from dataclasses import dataclass
