@@ -1,6 +1,8 @@
 """Engines that join a running server and retire from it, by an operator's word: nothing of any stream is cut."""
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from click.testing import CliRunner

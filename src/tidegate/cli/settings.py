@@ -192,6 +192,11 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = ()
     simulated_cost: Annotated[bool, _text("whether the simulated engine takes the declared time")] = False
 
+    @property
+    def most_replicas(self) -> int:
+        """How many there are at most."""
+        return self.max_replicas or self.replicas
+
 
 class PoolSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Several engines of one model: who gets a request, and what happens to an engine that fails."""

@@ -8,7 +8,7 @@ dies with again, is refused (`lifecycle/poison.py`). Somebody else connects (`li
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from tidegate import system
 from tidegate.engine.framing import FramingError, LimitError
@@ -16,6 +16,7 @@ from tidegate.engine.gauges import EngineGauges, EngineStatus
 from tidegate.engine.messages import AbortRequest, AddRequest, Command, EngineReady, FlushCache, HoldRequest, Ping
 from tidegate.engine.port import DeltaSink
 from tidegate.engines.local.channel import EngineChannel
+from tidegate.engines.tell import fail_sink, tell_all
 from tidegate.errors import EngineLost, EngineRefused, EngineUnavailable, InternalError
 from tidegate.inference.fingerprint import fingerprint
 from tidegate.inference.finish import EngineFinish
@@ -30,8 +31,6 @@ MAX_FLUSHES = 16
 """Flushes of the cache that may wait for their answer at once."""
 
 _COMPLETE = frozenset(EngineFinish) - {EngineFinish.ABORTED, EngineFinish.FAILED}
-
-Fact = TypeVar("Fact")
 
 
 class _Route:
@@ -187,7 +186,7 @@ class LocalEngine:
         self._epoch = greeting.epoch
         self._model = greeting.model
         self._gauges = EngineGauges()
-        self._tell(self.on_ready, greeting)
+        tell_all(self.on_ready, greeting, self._report)
 
     def take_deltas(self, epoch: int, deltas: list[TokenDelta]) -> None:
         """See `ChannelOwner.take_deltas`."""
@@ -234,8 +233,8 @@ class LocalEngine:
         for on_answer in flushes.values():
             on_answer(None)
         for route in routes.values():
-            self._fail(route, EngineLost("The engine stopped while it worked on this request."))
-        self._tell(self.on_lost, reason)
+            fail_sink(route.sink, EngineLost("The engine stopped while it worked on this request."), self._report)
+        tell_all(self.on_lost, reason, self._report)
 
     def _send(self, command: Command) -> None:
         if self._channel is not None:
@@ -255,17 +254,4 @@ class LocalEngine:
         if self._fence.close(request_id):
             del self._routes[request_id]
             self._send(AbortRequest(request_id))
-            self._fail(route, InternalError("An internal error."))
-
-    def _fail(self, route: _Route, error: EngineLost | InternalError) -> None:
-        try:
-            route.sink.fail(error)
-        except Exception as raised:
-            self._report({"message": "a sink raised", "exception": raised})
-
-    def _tell(self, observers: list[Callable[[Fact], None]], fact: Fact) -> None:
-        for observer in observers:
-            try:
-                observer(fact)
-            except Exception as raised:
-                self._report({"message": "an observer of the engine raised", "exception": raised})
+            fail_sink(route.sink, InternalError("An internal error."), self._report)

@@ -8,7 +8,7 @@ An abort closes the exchange, so nothing of it can come late; a hold stops readi
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from tidegate.engine.gauges import EngineStatus
 from tidegate.engine.messages import EngineReady
@@ -20,6 +20,7 @@ from tidegate.engines.remote.dialect import Dialect, Introduction, Order, Piece
 from tidegate.engines.remote.remote_error import lost, not_sent, refusal_of
 from tidegate.engines.remote.route import Route
 from tidegate.engines.remote.side_orders import SideOrders
+from tidegate.engines.tell import fail_sink, tell_all
 from tidegate.errors import EngineRefused, EngineUnavailable, InternalError, ServeError
 from tidegate.inference.fingerprint import fingerprint
 from tidegate.inference.finish import EngineFinish
@@ -32,8 +33,6 @@ from tidegate.lifecycle.poison import PoisonWatch, Suspect
 MAX_RETRY_AFTER_S = 120
 MAX_BROKEN = 1024
 """Broken requests that are remembered between two looks at the engine."""
-
-Fact = TypeVar("Fact")
 
 
 class RemoteEngine:
@@ -167,7 +166,7 @@ class RemoteEngine:
         self._model = introduction.model
         self._accounts.block_tokens = introduction.model.block_tokens
         self._dialect = introduction.dialect
-        self._tell(self.on_ready, EngineReady(self._epoch, introduction.model))
+        tell_all(self.on_ready, EngineReady(self._epoch, introduction.model), self._report)
 
     def lose(self, reason: str) -> None:
         """The engine is gone: fails every open sink once. Harmless when it is gone already."""
@@ -185,7 +184,7 @@ class RemoteEngine:
         for route in routes.values():
             self._accounts.note_closed(route)
             self._fail(route, lost())
-        self._tell(self.on_lost, reason)
+        tell_all(self.on_lost, reason, self._report)
 
     def note_well(self) -> None:
         """The engine is alive: whatever broke before did not break with it."""
@@ -298,17 +297,7 @@ class RemoteEngine:
 
     def _fail(self, route: Route, error: ServeError) -> None:
         route.open_choices.clear()
-        try:
-            route.sink.fail(error)
-        except Exception as raised:
-            self._report({"message": "a sink raised", "exception": raised})
-
-    def _tell(self, observers: list[Callable[[Fact], None]], fact: Fact) -> None:
-        for observer in observers:
-            try:
-                observer(fact)
-            except Exception as raised:
-                self._report({"message": "an observer of the engine raised", "exception": raised})
+        fail_sink(route.sink, error, self._report)
 
     def _bounded_retry_s(self) -> int:
         return max(1, min(MAX_RETRY_AFTER_S, math.ceil(self.retry_after_s)))
