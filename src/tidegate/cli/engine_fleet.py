@@ -92,11 +92,12 @@ class EngineFleet:
 
     async def part(self, site: ModelSite, name: str) -> None:
         """Ends an engine for good. What it had fails. Harmless for a name that none has."""
-        keeper = self.keepers.pop(name, None)
         site.engines.leave(name)
-        self._urls.pop(name, None)
+        keeper = self.keepers.get(name)
         if keeper is not None:
             await self._factories[site.loaded.served.name].retire(keeper)
+        self.keepers.pop(name, None)
+        self._urls.pop(name, None)
 
     async def start(self) -> None:
         """Starts all engines and returns at once."""

@@ -72,7 +72,7 @@ class FleetMembers:
         task = self._joining.get(name)
         if task is not None:
             await asyncio.wait([task], timeout=wait_s)
-            if task.done() and (reason := task.result()) is not None:
+            if task.done() and not task.cancelled() and (reason := task.result()) is not None:
                 raise EngineUnavailable(f"Engine {name} did not start and was taken out again: {reason}.")
         return self._tell(name)
 
@@ -111,7 +111,7 @@ class FleetMembers:
         return await self._followers.settle(self._fleet.ties())
 
     async def aclose(self) -> None:
-        """Ends what is under way; the fleet is to be closed before."""
+        """Ends what is under way, before the fleet ends its engines."""
         tasks = [*self._joining.values(), *self._retiring.values()]
         for task in tasks:
             task.cancel()

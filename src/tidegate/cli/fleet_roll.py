@@ -17,7 +17,7 @@ from tidegate.cli.engine_fleet import EngineFleet
 from tidegate.cli.fleet_members import LOOK_INTERVAL_S, FleetMembers
 from tidegate.cli.model_engines import ModelSite
 from tidegate.contract.admin import RollTold
-from tidegate.engines.pool.member_states import TAKEN_OUT
+from tidegate.engines.pool.member_states import TAKEN_OUT, MemberState
 from tidegate.engines.pool.pool import EnginePool
 from tidegate.engines.pool.roll_states import ROLL, RollEvent, RollPhase
 from tidegate.errors import EngineUnavailable, ServeError, UnsupportedParameter
@@ -106,7 +106,7 @@ class FleetRoll:
         try:
             for site in sites:
                 await self._roll_model(site, ready_s)
-            self._apply(RollEvent.LAST_READY)
+            self._apply(RollEvent.NONE_LEFT)
             self._logger.info("engines rolled", engines=self._done)
         except (RollStopped, ServeError) as stop:
             self._reason = str(stop)
@@ -139,8 +139,11 @@ class FleetRoll:
             await self._members.wait_retired(further, None)
 
     async def _roll_engine(self, pool: EnginePool, site: ModelSite, name: str, ready_s: float) -> None:
+        """One that an operator took out before stays out, and one that retires is left to that."""
+        state = next(one.state for one in pool.members() if one.name == name)
+        if state is MemberState.RETIRING:
+            return
         self._engine = name
-        self._phase = RollPhase.DRAINING
         pool.drain(name)
         try:
             while await self._members.requests_of(site, name) != 0:
@@ -155,7 +158,7 @@ class FleetRoll:
             if fault is not None:
                 raise RollStopped(fault)
         finally:
-            if name in site.engines.parts:
+            if name in site.engines.parts and state is not MemberState.DRAINING:
                 pool.restore(name)
             with contextlib.suppress(asyncio.CancelledError):
                 await self._members.settle()

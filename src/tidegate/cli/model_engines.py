@@ -5,6 +5,7 @@ Engines join and leave a pool while the server runs. Where there is none, the on
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from tidegate.cli.engine_parts import EngineParts
 from tidegate.cli.model_loading import LoadedModel
@@ -124,17 +125,17 @@ def poison_of(sites: tuple[ModelSite, ...]) -> dict[str, PoisonWatch]:
 
 
 def report_engines(sites: tuple[ModelSite, ...], observer: Observer, drain: Drain) -> None:
-    """Tells the observer each time that an engine becomes ready or goes away, except at our own end."""
+    """Tells the observer each time that an engine becomes ready or goes away, except at our own end and its own."""
     has_several = has_rows_of_engines(sites)
     for site in sites:
-        site.engines.parts.each(
-            lambda name, engine: _report_engine(engine, observer, drain, name if has_several else None)
-        )
+        site.engines.parts.each(partial(_report_engine, site.engines.parts, observer, drain, has_several))
 
 
-def _report_engine(engine: WatchedEngine, observer: Observer, drain: Drain, name: str | None) -> None:
+def _report_engine(
+    parts: EngineParts, observer: Observer, drain: Drain, has_several: bool, name: str, engine: WatchedEngine
+) -> None:
     def tell(*, reason: str | None) -> None:
-        if drain.state is DrainState.STOPPED:
+        if drain.state is DrainState.STOPPED or name not in parts:
             return
         status = engine.statistics()
         observer.engine_changed(
@@ -144,7 +145,7 @@ def _report_engine(engine: WatchedEngine, observer: Observer, drain: Drain, name
                 num_restarts=status.num_restarts,
                 process_id=status.process_id,
                 reason=reason,
-                engine=name,
+                engine=name if has_several else None,
             )
         )
 

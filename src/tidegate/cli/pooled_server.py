@@ -120,8 +120,9 @@ class PooledServer:
         self._socket.close()
         await self.admin.stop()
         await self._scaler.aclose()
-        await self.fleet.aclose()
+        await self._acts.stop_roll()
         await self._members.aclose()
+        await self.fleet.aclose()
         await self._acts.aclose()
         for file in self._folder.glob("*.sock"):
             file.unlink(missing_ok=True)

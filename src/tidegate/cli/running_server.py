@@ -88,8 +88,9 @@ class RunningServer:
         await self._server.stop()
         await self.admin.stop()
         await self._scaler.aclose()
-        await self.fleet.aclose()
+        await self._acts.stop_roll()
         await self._members.aclose()
+        await self.fleet.aclose()
         await self._acts.aclose()
 
 

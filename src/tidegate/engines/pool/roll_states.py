@@ -19,8 +19,9 @@ class RollEvent(Enum):
     EMPTY = "empty"
     """The engine has nothing left."""
     READY = "ready"
-    """The new one takes requests, and there are more to do."""
-    LAST_READY = "last ready"
+    """The new one takes requests."""
+    NONE_LEFT = "none left"
+    """Every engine has had its turn."""
     FAILED = "failed"
     """The new one is not ready in time, or serves what its pool does not."""
     ALONE = "alone"
@@ -35,8 +36,13 @@ _ENDS: dict[RollEvent, RollPhase] = {
 }
 
 ROLL: dict[RollPhase, dict[RollEvent, RollPhase]] = {
-    RollPhase.DRAINING: {RollEvent.EMPTY: RollPhase.STARTING, RollEvent.ALONE: RollPhase.ABORTED, **_ENDS},
-    RollPhase.STARTING: {RollEvent.READY: RollPhase.DRAINING, RollEvent.LAST_READY: RollPhase.DONE, **_ENDS},
+    RollPhase.DRAINING: {
+        RollEvent.EMPTY: RollPhase.STARTING,
+        RollEvent.NONE_LEFT: RollPhase.DONE,
+        RollEvent.ALONE: RollPhase.ABORTED,
+        **_ENDS,
+    },
+    RollPhase.STARTING: {RollEvent.READY: RollPhase.DRAINING, **_ENDS},
     RollPhase.DONE: {},
     RollPhase.ABORTED: {},
 }
