@@ -93,11 +93,13 @@ class FleetMembers:
             self._retiring[name] = asyncio.create_task(self._retire(site, name), name=f"end of engine {name}")
 
     async def wait_retired(self, name: str, wait_s: float | None) -> EngineTold:
-        """Waits until an engine that is retiring has ended or was returned, or for so long."""
+        """Waits until an engine that is retiring has ended or was returned, or for so long. All have been told then."""
         task = self._retiring.get(name)
         if task is not None:
             await asyncio.wait([task], timeout=wait_s)
-        return self._tell(name)
+        counts = await self.settle() or {}
+        told = self._tell(name)
+        return EngineTold(name, told.state, told.requests + counts.get(name, 0))
 
     async def requests_of(self, site: ModelSite, name: str) -> int | None:
         """Returns how many requests an engine has, over all server processes; None while that is not known."""
