@@ -11,7 +11,7 @@ from structlog.typing import FilteringBoundLogger
 
 from tidegate.cli.engine_fleet import EngineFleet
 from tidegate.cli.engine_specs import SpecError
-from tidegate.cli.followers import Followers
+from tidegate.cli.followers import Followers, Reached
 from tidegate.cli.load_error import LoadError
 from tidegate.cli.model_engines import ModelSite, engine_rows
 from tidegate.contract.admin import EngineTold
@@ -97,19 +97,30 @@ class FleetMembers:
         task = self._retiring.get(name)
         if task is not None:
             await asyncio.wait([task], timeout=wait_s)
-        counts = await self.settle() or {}
+        reached = await self.settle() or {}
         told = self._tell(name)
-        return EngineTold(name, told.state, told.requests + counts.get(name, 0))
+        return EngineTold(name, told.state, told.requests + (reached[name].num_requests if name in reached else 0))
 
     async def requests_of(self, site: ModelSite, name: str) -> int | None:
         """Returns how many requests an engine has, over all server processes; None while that is not known."""
-        counts = await self.settle()
+        reached = await self.settle()
+        if reached is None:
+            return None
         pool = site.engines.pool
         own = sum(one.num_requests for one in pool.members() if one.name == name) if pool is not None else 0
-        return None if counts is None else own + counts.get(name, 0)
+        return own + (reached[name].num_requests if name in reached else 0)
 
-    async def settle(self) -> dict[str, int] | None:
-        """Tells the followers what there is; returns how many requests each engine has from them, None if unknown."""
+    async def wait_reached(self, name: str) -> None:
+        """Waits until every server process can use an engine that is ready, and no operator has taken out."""
+
+        async def is_reached() -> bool:
+            reached = await self.settle()
+            return reached is not None and (name not in reached or reached[name].is_ready)
+
+        await self._until(is_reached)
+
+    async def settle(self) -> dict[str, Reached] | None:
+        """Tells the followers what there is; returns how they have each engine, None while that is not known."""
         return await self._followers.settle(self._fleet.ties())
 
     async def aclose(self) -> None:
@@ -124,8 +135,8 @@ class FleetMembers:
         keeper = self._fleet.keepers[name]
         try:
             await keeper.start()
-            await self._until(self._is_settled)
             await keeper.wait_ready()
+            await self.wait_reached(name)
         except Exception as error:  # whatever the kind of engine raises: the server goes on without it
             self._logger.error("engine did not join", engine=name, reason=str(error))
             await self._end(site, name)
@@ -151,9 +162,6 @@ class FleetMembers:
             await asyncio.gather(joining, return_exceptions=True)
         await self._fleet.part(site, name)
         await self.settle()
-
-    async def _is_settled(self) -> bool:
-        return await self.settle() is not None
 
     async def _is_idle(self, site: ModelSite, name: str) -> bool:
         """Whether an engine has nothing left, or is to stay after all."""

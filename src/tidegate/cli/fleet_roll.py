@@ -162,6 +162,11 @@ class FleetRoll:
                 pool.restore(name)
             with contextlib.suppress(asyncio.CancelledError):
                 await self._members.settle()
+        try:
+            if state is not MemberState.DRAINING:
+                await asyncio.wait_for(self._members.wait_reached(name), ready_s)
+        except TimeoutError:
+            raise RollStopped(f"some server process has not reached engine {name} within {ready_s:g} s") from None
         self._done.append(name)
         self._apply(RollEvent.READY)
 
