@@ -92,7 +92,8 @@ def test_lists_and_the_contract_name_all_models(server: ServerThread) -> None:
     contract = request(server.port, "GET", "/v1/contract").json()
     described = contract["models"]
     assert (contract["default_model"], described[0]["limits"]) == ("played", {})
-    assert contract["structured_output"] == described[0]["structured_output"] != described[1]["structured_output"]
+    assert contract["structured_output"] == described[0]["structured_output"]
+    assert described[1]["structured_output"]["served"]
     assert contract["limits"]["max_output_tokens"]["value"] != 5
     assert described[1]["limits"]["max_output_tokens"]["value"] == 5
     assert all(contract["limits"][name] != limit for name, limit in described[1]["limits"].items())

@@ -15,9 +15,8 @@ from tidegate.cli.model_engines import ModelSite
 from tidegate.contract.admin import AddBody, CacheDropped, EngineAct, EngineRestarted, EngineTold, RollBody, RollTold
 from tidegate.contract.codec import encode_json
 from tidegate.engines.pool.member_states import MemberState
-from tidegate.engines.pool.pool import EnginePool
 from tidegate.engines.pool.roll_states import RollPhase
-from tidegate.errors import EngineUnavailable, ServeError, UnsupportedParameter
+from tidegate.errors import ServeError, UnsupportedParameter
 from tidegate.serving.reply import WholeReply
 
 RESTART_WAIT_S = 600.0
@@ -72,8 +71,10 @@ class FleetActs:
         if act is EngineAct.RESTART:
             return await self.acts_of(name).restart_engine(wait_s)
         if act is EngineAct.RETIRE:
-            self._members.retire(name)
+            await self._members.retire(name)
             return _told(await self._members.wait_retired(name, wait_s), MemberState.GONE)
+        if act is not EngineAct.RETURN:
+            await self._members.check_others(name)
         own = tell_engine(site, name, act)
         told = await self._followers.act(name, act)
         taken = None if own.taken is None else own.taken + sum(one.taken or 0 for one in told)
@@ -142,27 +143,17 @@ def _rolled(told: RollTold) -> WholeReply:
     return WholeReply(encode_json(told), status=200 if is_over else 202)
 
 
-def tell_engine(site: ModelSite, name: str, act: EngineAct, *, is_sure: bool = False) -> EngineTold:
-    """Drains, ejects or returns an engine of a pool. Raises UnsupportedParameter where it is alone, and, unless
-    somebody `is_sure`, EngineUnavailable where it is the last one that requests can go to.
-    """
+def tell_engine(site: ModelSite, name: str, act: EngineAct) -> EngineTold:
+    """Drains, ejects or returns an engine of a pool. Raises UnsupportedParameter where it is alone."""
     pool = site.engines.pool
     if pool is None:
         raise UnsupportedParameter("The engine is the only one of its model: drain the server, or restart the engine.")
     taken = None
     if act is EngineAct.RETURN:
         pool.restore(name)
+    elif act is EngineAct.EJECT:
+        taken = pool.eject(name)
     else:
-        if not is_sure:
-            _refuse_last(pool, name)
-        if act is EngineAct.EJECT:
-            taken = pool.eject(name)
-        else:
-            pool.drain(name)
+        pool.drain(name)
     one = next(member for member in pool.members() if member.name == name)
     return EngineTold(name, one.state.value, one.num_requests, taken)
-
-
-def _refuse_last(pool: EnginePool, name: str) -> None:
-    if not any(one.is_usable for one in pool.members() if one.name != name):
-        raise EngineUnavailable("No other engine of this model is ready: its requests would have nowhere to go.")

@@ -16,6 +16,7 @@ from tidegate.cli.load_error import LoadError
 from tidegate.cli.model_engines import ModelSite, engine_rows
 from tidegate.contract.admin import EngineTold
 from tidegate.engines.pool.member_states import MemberState
+from tidegate.engines.pool.pool import EnginePool
 from tidegate.errors import EngineUnavailable, RouteNotFound, UnsupportedParameter
 
 MAX_ENGINES = 64
@@ -76,21 +77,32 @@ class FleetMembers:
                 raise EngineUnavailable(f"Engine {name} did not start and was taken out again: {reason}.")
         return self._tell(name)
 
-    def retire(self, name: str, *, is_sure: bool = False) -> None:
-        """Gives an engine no more requests and ends it when it has none left.
-
-        Raises RouteNotFound, UnsupportedParameter where there is no pool, and, unless somebody `is_sure`,
-        EngineUnavailable for the last engine that requests can go to.
-        """
+    async def retire(self, name: str) -> None:
+        """Gives an engine no more requests and ends it when it has none left. Raises as `check_others`."""
         site = self._fleet.site_of(name)
-        pool = site.engines.pool
-        if pool is None:
-            raise UnsupportedParameter("The engine is the only one of its model: drain the server instead.")
-        if not is_sure and not any(one.is_usable for one in pool.members() if one.name != name):
-            raise EngineUnavailable("No other engine of this model is ready: its requests would have nowhere to go.")
+        pool = await self.check_others(name)
         pool.retire(name)
         if name not in self._retiring:
             self._retiring[name] = asyncio.create_task(self._retire(site, name), name=f"end of engine {name}")
+
+    async def check_others(self, name: str) -> EnginePool:
+        """Returns the pool of an engine that may be taken out.
+
+        Raises RouteNotFound, UnsupportedParameter where there is no pool, and EngineUnavailable for the last engine
+        that requests can go to, in whichever server process.
+        """
+        pool = self._fleet.site_of(name).engines.pool
+        if pool is None:
+            raise UnsupportedParameter(
+                "The engine is the only one of its model: drain the server, or restart the engine."
+            )
+        reached = await self.settle()
+        if reached is None:
+            raise EngineUnavailable("A server process does not answer: what it still needs is not known.")
+        for one in pool.members():
+            if one.name != name and one.is_usable and (one.name not in reached or reached[one.name].is_ready):
+                return pool
+        raise EngineUnavailable("No other engine of this model is ready: its requests would have nowhere to go.")
 
     async def wait_retired(self, name: str, wait_s: float | None) -> EngineTold:
         """Waits until an engine that is retiring has ended or was returned, or for so long. All have been told then."""

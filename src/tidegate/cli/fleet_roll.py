@@ -135,7 +135,7 @@ class FleetRoll:
                 await self._roll_engine(pool, site, name, ready_s)
             self._left.remove(name)
         if further is not None:
-            self._members.retire(further)
+            await self._members.retire(further)
             await self._members.wait_retired(further, None)
 
     async def _roll_engine(self, pool: EnginePool, site: ModelSite, name: str, ready_s: float) -> None:

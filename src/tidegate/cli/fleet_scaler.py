@@ -96,7 +96,7 @@ class FleetScaler:
             case ScaleAct.RETIRE:
                 with contextlib.suppress(EngineUnavailable):  # the others have just gone
                     name = choose_retiree(pool)
-                    self._members.retire(name)
+                    await self._members.retire(name)
                     await self._members.wait_retired(name, None)
             case ScaleAct.RETURN:
                 for name in [one.name for one in pool.members() if one.state is MemberState.RETIRING]:

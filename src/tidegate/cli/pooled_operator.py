@@ -58,13 +58,16 @@ class PooledView:
         for answer in await self._ask_all("accounts"):
             for name, value in json.loads(answer).items():
                 totals[name] = totals.get(name, 0) + value
-        answers = [msgspec.json.decode(one, type=list[EngineRow]) for one in await self._ask_all("engines")]
-        rows = add_rows(self._engines.rows(), answers)
+        rows = await self._rows()
         admission = asdict(self._admission())
         described = describe_engines(EngineViews(self._engines.status, lambda: rows), admission)
         if self.adds_gauges:
             described["gauges"] = await self._gauges()
         return encode_json({**described, **totals})
+
+    async def _rows(self) -> list[EngineRow]:
+        answers = [msgspec.json.decode(one, type=list[EngineRow]) for one in await self._ask_all("engines")]
+        return add_rows(self._engines.rows(), answers)
 
     async def _gauges(self) -> dict[str, float]:
         sums: dict[str, float] = {}
@@ -90,7 +93,7 @@ class PooledView:
         return found
 
     async def degraded(self) -> list[DegradedEngine]:
-        return degraded_engines(self._engines.rows())
+        return degraded_engines(await self._rows())
 
     def is_alive(self) -> bool:
         return True
@@ -141,12 +144,22 @@ class PooledOperator:
 
 
 def add_rows(own: list[EngineRow], others: Iterable[list[EngineRow]]) -> list[EngineRow]:
-    """Returns the rows with what other processes count for themselves added up; the rest is as `own` has it."""
+    """Returns the rows with what other processes count for themselves added up. An engine is ready when it is so for
+    all of them; the rest is as `own` has it.
+    """
+    unreached: set[str] = set()
     sums = {row.name: dict.fromkeys(_COUNTED, 0) for row in own}
     for rows in others:
         for row in rows:
             if row.name not in sums:
                 continue  # it has just left
+            if not row.ready:
+                unreached.add(row.name)
             for column in _COUNTED:
                 sums[row.name][column] += getattr(row, column)
-    return [msgspec.structs.replace(row, **sums[row.name]) for row in own]
+    return [_joined(row, sums[row.name], is_reached=row.name not in unreached) for row in own]
+
+
+def _joined(own: EngineRow, sums: dict[str, int], *, is_reached: bool) -> EngineRow:
+    condition = own.condition or (None if is_reached else "not every server process has reached it")
+    return msgspec.structs.replace(own, **sums, ready=own.ready and is_reached, condition=condition)

@@ -90,7 +90,7 @@ def _answers(server: PublicServer, fleet: ReachedFleet) -> dict[str, Answer]:
     def act_on_engine(argument: str) -> bytes:
         name, word = msgspec.json.decode(argument, type=tuple[str, str])
         site = next(site for site in fleet.sites if name in site.engines.parts)
-        return encode_json(tell_engine(site, name, EngineAct(word), is_sure=True))
+        return encode_json(tell_engine(site, name, EngineAct(word)))
 
     def settle(argument: str) -> bytes:
         fleet.settle(msgspec.json.decode(argument, type=tuple[EngineTie, ...]))
