@@ -55,6 +55,29 @@ def test_behind_whole_blocks_the_one_that_goes_on_alike_for_longest_is_found(tok
     assert tree_of("abc", "abd").match(b"", tokens) == match
 
 
+def test_a_tail_is_found_behind_the_last_block_of_who_is_cached() -> None:
+    tree = RadixTree(SIZE)
+    tree.enter(0, b"")
+    tree.insert(0, packed("ab"))
+    assert tree.unlock(0, b"dddx")
+    assert tree.match(b"", packed("ab") + b"dddddd") == Match(2, 0, 3)
+    assert tree.match(b"", packed("abd")) == Match(2, 0, 3)
+    assert tree.match(b"", packed("ab") + b"x") == Match(2, 0)
+    tree.rename(0, 5)
+    assert (tree.num_blocks(5), tree.num_bytes(5)) == (2, 2 * SIZE + 4)
+    tree.check_integrity()
+    tree.lock(5)
+    assert tree.match(b"", packed("abd")) == Match(2, 5)
+
+
+@pytest.mark.parametrize("tail", [b"", bytes(SIZE)])
+def test_a_broken_tail_is_noticed(tail: bytes) -> None:
+    tree = tree_of("ab")
+    tree._tails[0] = tail
+    with pytest.raises(InternalError):
+        tree.check_integrity()
+
+
 def test_inside_a_run_that_a_longer_owner_holds_alone_the_next_block_counts_too() -> None:
     tree = tree_of("dddd")
     assert tree.match(b"", packed("dd") + b"ddd") == Match(2, 0, 3)
@@ -115,6 +138,7 @@ class RadixMachine(RuleBasedStateMachine):
         self.tree = RadixTree(SIZE)
         self.held: dict[int, Held] = {}
         self.cached: list[int] = []
+        self.tails: dict[int, bytes] = {}
 
     @rule(owner=OWNERS, salt=SALTS)
     def enter(self, owner: int, salt: bytes) -> None:
@@ -147,14 +171,15 @@ class RadixMachine(RuleBasedStateMachine):
             self.tree.cut(owner, min(num_blocks, len(blocks)))
             self.held[owner] = (salt, blocks[:num_blocks])
 
-    @rule(owner=OWNERS)
-    def unlock(self, owner: int) -> None:
+    @rule(owner=OWNERS, tail=st.sampled_from([b"", b"a", b"aaaab", b"cc"]))
+    def unlock(self, owner: int, tail: bytes) -> None:
         if owner not in self.held or owner in self.cached:
             return
         is_worth = bool(self.held[owner][1]) and not self._others_hold(owner)
-        assert self.tree.unlock(owner) == is_worth
+        assert self.tree.unlock(owner, tail) == is_worth
         if is_worth:
             self.cached.append(owner)
+            self.tails[owner] = tail
         else:
             del self.held[owner]
 
@@ -163,6 +188,7 @@ class RadixMachine(RuleBasedStateMachine):
         if owner in self.cached:
             self.tree.lock(owner)
             self.cached.remove(owner)
+            del self.tails[owner]
 
     @rule(owner=OWNERS)
     def touch(self, owner: int) -> None:
@@ -177,6 +203,7 @@ class RadixMachine(RuleBasedStateMachine):
             self.tree.rename(owner, other)
             self.held[other] = self.held.pop(owner)
             self.cached[self.cached.index(owner)] = other
+            self.tails[other] = self.tails.pop(owner)
 
     @rule(owner=OWNERS)
     def remove(self, owner: int) -> None:
@@ -198,6 +225,7 @@ class RadixMachine(RuleBasedStateMachine):
         assert evicted.num_kept == num_kept
         if evicted.num_kept:
             self.held[owner] = (salt, blocks[: evicted.num_kept])
+            self.tails[owner] = b""
         else:
             self._forget(owner)
 
@@ -205,7 +233,8 @@ class RadixMachine(RuleBasedStateMachine):
     def match(self, salt: bytes, blocks: list[str], num_cut: int) -> None:
         tokens = packed(blocks)[: len(blocks) * SIZE - num_cut]
         found = self.tree.match(salt, tokens)
-        commons = {key: _num_common_bytes(tokens, packed(known)) for key, (s, known) in self.held.items() if s == salt}
+        texts = {key: packed(known) + self.tails.get(key, b"") for key, (s, known) in self.held.items() if s == salt}
+        commons = {key: _num_common_bytes(tokens, text) for key, text in texts.items()}
         best = max(commons.values(), default=0)
         assert (found.num_blocks * SIZE + found.num_bytes if found else 0) == (best if best >= SIZE else 0)
         if found is not None:
@@ -218,6 +247,9 @@ class RadixMachine(RuleBasedStateMachine):
             assert self.tree.cached_owners == tuple(self.cached)
             assert {owner: self.tree.num_blocks(owner) for owner in self.tree.owners} == {
                 owner: len(blocks) for owner, (_, blocks) in self.held.items()
+            }
+            assert {owner: self.tree.num_bytes(owner) for owner in self.tree.owners} == {
+                owner: SIZE * len(blocks) + len(self.tails.get(owner, b"")) for owner, (_, blocks) in self.held.items()
             }
 
     def _others_hold(self, owner: int) -> bool:
@@ -234,6 +266,7 @@ class RadixMachine(RuleBasedStateMachine):
         del self.held[owner]
         if owner in self.cached:
             self.cached.remove(owner)
+            del self.tails[owner]
 
 
 def _num_common(one: tuple[str, ...], other: tuple[str, ...]) -> int:

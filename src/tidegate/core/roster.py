@@ -146,8 +146,7 @@ class Roster:
             self._kv.fill(sequence.key, sequence.num_computed, sequence.packed)
 
     def _release(self, sequence: Sequence) -> None:
-        self._kv.fill(sequence.key, sequence.num_computed, sequence.packed)
-        self._kv.close(sequence.key)
+        self._kv.close(sequence.key, sequence.num_computed, sequence.packed)
         self.active.remove(sequence)
         sequence.seq_id = None
         sequence.num_computed = 0

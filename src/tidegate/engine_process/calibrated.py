@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tidegate.backends.llama_cpp.backend import LlamaCppBackend
 from tidegate.backends.llama_cpp.calibrate import BUDGET_S, Stopwatch, Subject, calibrate
-from tidegate.backends.llama_cpp.calibration import Calibration
+from tidegate.backends.llama_cpp.calibration import BEST, GOOD, LONG_STEP_S, Calibration
 from tidegate.backends.llama_cpp.calibration_file import calibration_key, read_calibration, write_calibration
 from tidegate.backends.llama_cpp.devices import usable_processors
 from tidegate.engine.options import EngineOptions
@@ -25,7 +25,7 @@ def find_calibration(backend: LlamaCppBackend, options: EngineOptions) -> Calibr
     key = calibration_key(
         backend.caps.weights_digest, backend.caps.build, processors, backend.has_free_threads, options.num_threads,
         options.num_gpu_layers, options.main_gpu, options.tensor_split, plan.layout, plan.max_step_tokens,
-        options.flash_attn, options.kv_type_k, options.kv_type_v,
+        options.flash_attn, options.kv_type_k, options.kv_type_v, BEST, GOOD, LONG_STEP_S,
     )  # fmt: skip
     known = read_calibration(path, key)
     if known is not None:

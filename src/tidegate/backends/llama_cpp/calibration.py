@@ -3,8 +3,9 @@
 Decides:
 - Threads: the number with the best mean of decode rates over the batches that were timed with every number; of those
   within `NEAR` of the best the least, for what a thread burns is taken from the server.
-- Prompt tokens beside decode rows: the fewest that are read at `GOOD` of the best rate. More of them make a step
-  longer, for which running streams wait, and read prompts hardly faster.
+- Prompt tokens beside decode rows: the fewest that are read at `BEST` of the best rate, because the slices of several
+  prompts in one step are passes of their own and make every step dearer. Where reading them takes longer than
+  `LONG_STEP_S`, for which running streams would wait, the fewest at `GOOD` of it.
 
 Does not know clocks, llama.cpp, or whether the machine was quiet: whoever measures leaves out what was disturbed.
 """
@@ -17,7 +18,9 @@ from dataclasses import dataclass
 import msgspec
 
 NEAR = 0.97
+BEST = 0.95
 GOOD = 0.9
+LONG_STEP_S = 0.75
 
 
 class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,4 +65,7 @@ def choose_chunk(pass_s: Mapping[int, float]) -> int | None:
         return None
     rates = {num_tokens: num_tokens / seconds for num_tokens, seconds in pass_s.items()}
     best = max(rates.values())
+    chunk = min(num_tokens for num_tokens, rate in rates.items() if rate >= BEST * best)
+    if pass_s[chunk] <= LONG_STEP_S:
+        return chunk
     return min(num_tokens for num_tokens, rate in rates.items() if rate >= GOOD * best)

@@ -53,16 +53,15 @@ def check_known(
     cached: Collection[int],
     tables: Mapping[int, BlockTable],
     running: Iterable[BlockTable],
-    block_tokens: int,
 ) -> None:
-    """The tree knows exactly the tables. A running one covers what is known of it, a cached one is just that."""
+    """The tree knows exactly the tables. A running one covers the tokens known of it, a cached one is just those."""
     running_ids = {table.seq_id for table in running}
     if known.keys() != tables.keys() or running_ids & set(cached) or running_ids | set(cached) != known.keys():
         raise InternalError(f"the tree knows {sorted(known)}, cached {sorted(cached)}, running {sorted(running_ids)}")
-    for seq_id, num_blocks in known.items():
+    for seq_id, num_tokens in known.items():
         length = tables[seq_id].length
-        if length < num_blocks * block_tokens or (seq_id in cached and length > num_blocks * block_tokens):
-            raise InternalError(f"sequence id {seq_id} has a table of {length} tokens, {num_blocks} blocks are known")
+        if length < num_tokens or (seq_id in cached and length > num_tokens):
+            raise InternalError(f"sequence id {seq_id} has a table of {length} tokens, {num_tokens} are known")
 
 
 def check_tables(tables: Iterable[BlockTable], block_tokens: int) -> None:

@@ -10,7 +10,7 @@ the owner of each part:
 Only full blocks are shared. A sequence that writes into a partly filled block owns it: `open` gives it a fresh one, and
 `grow` replaces one that truncation left shared.
 
-A sequence that is closed keeps its full blocks and its id, cached, unless another one holds the same
+A sequence that is closed keeps what it has computed and its id, cached, unless another one holds the same full blocks
 (`core/kv/radix_tree.py` knows). What is cached is evicted when blocks or ids lack, so all of it counts as room. A new
 sequence that begins like one in memory shares its blocks; when that one is cached and holds nothing else, it takes over
 its id as well.
@@ -165,16 +165,20 @@ class KvManager:
             tokens = packed(num_known * self._block_tokens, num_full * self._block_tokens)
             self._drop_redundant(self._tree.insert(seq_id, tokens))
 
-    def close(self, key: int) -> None:
-        """Ends a sequence. What it holds that can be found and that nobody else holds stays, cached."""
+    def close(self, key: int, num_tokens: int, packed: Packed) -> None:
+        """Ends a sequence whose first `num_tokens` are computed. They stay, cached, unless somebody else holds them."""
+        self.fill(key, num_tokens, packed)
         table = self._running.pop(key)
-        num_kept = self._tree.num_blocks(table.seq_id)
-        if not self._tree.unlock(table.seq_id):
+        num_kept = self._tree.num_blocks(table.seq_id) * self._block_tokens
+        has_tail = 0 < num_kept < num_tokens
+        if not self._tree.unlock(table.seq_id, packed(num_kept, num_tokens) if has_tail else b""):
             self._pool.release(table.blocks)
             self._free(table.seq_id)
             return
-        self._pool.release(table.blocks[num_kept:])
-        self._pool.unlock(table.blocks[:num_kept])
+        num_kept = num_tokens if has_tail else num_kept
+        num_blocks = self._num_blocks(num_kept)
+        self._pool.release(table.blocks[num_blocks:])
+        self._pool.unlock(table.blocks[:num_blocks])
         self._cut_table(table, num_kept)
 
     def drop_cached(self) -> None:
@@ -196,8 +200,8 @@ class KvManager:
         integrity.check_tables(tables, self._block_tokens)
         integrity.check_seq_ids(self._free_ids, tables, self._shape.num_seq_ids)
         integrity.check_coverage(self._running, lengths)
-        known = {owner: self._tree.num_blocks(owner) for owner in self._tree.owners}
-        integrity.check_known(known, self._tree.cached_owners, self._tables, running, self._block_tokens)
+        known = {owner: self._tree.num_bytes(owner) // TOKEN_BYTES for owner in self._tree.owners}
+        integrity.check_known(known, self._tree.cached_owners, self._tables, running)
         self._tree.check_integrity()
 
     # Ids
@@ -263,8 +267,9 @@ class KvManager:
         self._moves.append(KvShare(seq_id, refuge, table.length))
 
     def _is_all_of(self, source: KvSource) -> bool:
-        """Whether a source is cached and holds nothing else."""
-        return self._tree.is_cached(source.seq_id) and self._tables[source.seq_id].length == source.num_tokens
+        """Whether a source is cached and holds nothing else but a tail, or a part of one."""
+        num_blocks = source.num_tokens // self._block_tokens
+        return self._tree.is_cached(source.seq_id) and self._tree.num_blocks(source.seq_id) == num_blocks
 
     # What is cached
 
@@ -276,16 +281,16 @@ class KvManager:
             table = self._tables[evicted.owner]
             self._pool.forget(table.blocks[evicted.num_kept :])
             if evicted.num_kept:
-                self._cut_table(table, evicted.num_kept)
+                self._cut_table(table, evicted.num_kept * self._block_tokens)
             else:
                 self._free(evicted.owner)
 
-    def _cut_table(self, table: BlockTable, num_blocks: int) -> None:
-        """Keeps the first blocks of a table; the references to the others are given back already."""
-        del table.blocks[num_blocks:]
-        if table.length > num_blocks * self._block_tokens:
-            table.length = num_blocks * self._block_tokens
-            self._moves.append(KvTruncate(table.seq_id, table.length))
+    def _cut_table(self, table: BlockTable, num_tokens: int) -> None:
+        """Keeps the first tokens of a table; the references to the blocks behind them are given back already."""
+        del table.blocks[self._num_blocks(num_tokens) :]
+        if table.length > num_tokens:
+            table.length = num_tokens
+            self._moves.append(KvTruncate(table.seq_id, num_tokens))
 
     def _drop_redundant(self, seq_ids: list[int]) -> None:
         for seq_id in seq_ids:

@@ -16,8 +16,11 @@ holds all that lies on the way to it from its root:
 - Eviction takes the tail of the cached owner that was used least recently, as far as nobody else holds it. What is
   left after that is redundant, or nothing. So a beginning outlives all that followed it.
 
-Does not know memory, block numbers, or time: the order of calls is the order of use. Holds whole blocks only; of a
-block that nobody holds, a match tells who has one with the same beginning.
+- Nodes hold whole blocks. A cached owner keeps as its tail what it has behind them: the end of a conversation, from
+  which the next turn goes on. Whoever makes the owner redundant makes its tail go too.
+
+Does not know memory, block numbers, or time: the order of calls is the order of use. Of a block that nobody holds, a
+match tells who has one with the same beginning.
 Known weakness: a run that two sequences read at the same time is held twice until one of them ends.
 """
 
@@ -67,6 +70,7 @@ class RadixTree:
         self._salts: dict[_Node, bytes] = {}
         self._ends: dict[int, _Node] = {}
         self._cached: dict[int, None] = {}
+        self._tails: dict[int, bytes] = {}
 
     @property
     def owners(self) -> frozenset[int]:
@@ -83,6 +87,10 @@ class RadixTree:
     def num_blocks(self, owner: int) -> int:
         """Returns how many blocks `owner` is known to hold."""
         return self._ends[owner].depth
+
+    def num_bytes(self, owner: int) -> int:
+        """Returns how many bytes of tokens `owner` is known to hold, its tail included."""
+        return self._ends[owner].depth * self._block_bytes + len(self._tails.get(owner, b""))
 
     def match(self, salt: bytes, tokens: bytes) -> Match | None:
         """Returns the longest beginning of `tokens` that an owner holds under `salt`; None when not one block is
@@ -143,7 +151,8 @@ class RadixTree:
         return [owner for at in dict.fromkeys((start, known, node)) for owner in self._redundant_at(at)]
 
     def cut(self, owner: int, num_blocks: int) -> None:
-        """Says that `owner` holds only its first `num_blocks` any more."""
+        """Says that `owner` holds only its first `num_blocks` any more, and no tail."""
+        self._tails.pop(owner, None)
         node = self._node_at(owner, num_blocks)
         old = self._ends[owner]
         if node is not old:
@@ -152,16 +161,22 @@ class RadixTree:
             self._prune(old)
 
     def lock(self, owner: int) -> None:
-        """A cached owner runs again."""
+        """A cached owner runs again, and has no tail any more."""
         del self._cached[owner]
+        self._tails.pop(owner, None)
 
-    def unlock(self, owner: int) -> bool:
-        """Makes an owner cached, the most recently used one. Returns False, and removes it, when nothing is lost."""
+    def unlock(self, owner: int, tail: bytes = b"") -> bool:
+        """Makes an owner cached, the most recently used one; `tail`, less than a block, is what it holds at its end.
+
+        Returns False, and removes it, where somebody else holds its blocks, or it has none.
+        """
         node = self._ends[owner]
         if node.parent is None or node.children or len(node.owners) > 1:
             self.remove(owner)
             return False
         self._cached[owner] = None
+        if tail:
+            self._tails[owner] = tail
         return True
 
     def touch(self, owner: int) -> None:
@@ -175,6 +190,7 @@ class RadixTree:
         node = self._ends[owner]
         self._detach(owner)
         self._cached.pop(owner, None)
+        self._tails.pop(owner, None)
         self._prune(node)
 
     def rename(self, owner: int, other: int) -> None:
@@ -182,6 +198,8 @@ class RadixTree:
         node = self._ends.pop(owner)
         del node.owners[owner]
         self._attach(other, node)
+        if owner in self._tails:
+            self._tails[other] = self._tails.pop(owner)
         self._cached = {other if key == owner else key: None for key in self._cached}
 
     def evict(self, num_blocks: int) -> Evicted | None:
@@ -216,6 +234,9 @@ class RadixTree:
                         raise InternalError(f"owner {owner} is found where it does not end")
                     if owner in self._cached and (node.children or len(node.owners) > 1 or node.parent is None):
                         raise InternalError(f"owner {owner} is cached for nothing")
+        for owner, tail in self._tails.items():
+            if owner not in self._cached or not 0 < len(tail) < self._block_bytes:
+                raise InternalError(f"owner {owner} has a tail of {len(tail)} bytes")
         if seen != self._ends.keys() or not self._cached.keys() <= seen:
             raise InternalError(f"owners {sorted(seen)} are in the tree, {sorted(self._ends)} are known")
 
@@ -244,6 +265,9 @@ class RadixTree:
         num_inside = offset - (node.depth * size - len(node.run))
         if num_inside < len(node.run):
             return node, _num_alike(node.run[num_inside : num_inside + size], wanted)
+        if not node.children:
+            # Who is cached ends alone, so at most one of these has a tail.
+            return node, max(_num_alike(self._tails.get(owner, b""), wanted) for owner in node.owners)
         # Each child has an owner below it, and of those there are few.
         best, num_bytes = node, 0
         for first, child in node.children.items():
