@@ -72,9 +72,10 @@ def test_due_streams_step_between_two_batches_and_longer_after_a_long_prompt() -
 
 @pytest.mark.parametrize("streams", [Streams.IDLE, Streams.ABSENT])
 def test_nothing_is_owed_to_streams_that_do_not_wait(streams: Streams) -> None:
-    queue = batches(prompt(0, 30), prompt(1, 30))
+    queue = batches(prompt(0, 30), prompt(1, 30), prompt(2))
     assert keys(queue.take(0.0, Streams.DUE)) == [0]
     assert keys(queue.take(0.0, streams)) == [1]
+    assert keys(queue.take(0.0, Streams.DUE)) == [2], "what was taken without them costs them nothing either"
 
 
 def test_earnings_are_not_saved_up() -> None:

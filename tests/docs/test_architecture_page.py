@@ -11,6 +11,7 @@ import pytest
 from tidegate.core import sequence_status
 from tidegate.engine import session
 from tidegate.engines.pool import member_states, roll_states, scaling
+from tidegate.engines.ray import boot_watch
 from tidegate.lifecycle import drain, ledger, transitions
 
 ROOT = Path(__file__).parents[2]
@@ -54,6 +55,10 @@ TABLES: dict[str, list[str]] = {
     "roll": render_events(roll_states.ROLL),
     "drain": render_events(drain.DRAIN),
     "ledger": render_events(ledger.ENTRY),
+    "events of an actor": [
+        f"| {state.name}, {fact.name} | {after.name}, {verdict.name} |"
+        for (state, fact), (after, verdict) in boot_watch.RULES.items()
+    ],
 }
 
 

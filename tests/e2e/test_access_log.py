@@ -1,6 +1,7 @@
 """The access log of a whole server: one line of JSON for each request, whatever its caller writes."""
 
 import json
+import re
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +16,7 @@ pytestmark = pytest.mark.process
 
 CHAT = Route.CHAT.value
 SCRIPT = {"pieces": hex_pieces("a", "b"), "finish": "eos"}
+TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 SECRET = "the secret of the prompt"
 HOSTILE = 'x\n{"event":"request ended"}\r\n\x1b[2J\u202egnp\u2066\u2028\u0085\x00'
 
@@ -117,6 +119,29 @@ def test_an_id_that_is_none_is_replaced_in_answer_and_log(server: ServerThread, 
     assert record["wire_id"].startswith("req_")
     assert f"x-request-id: {record['wire_id']}".encode() in answer.lower() or record["wire_id"].encode() in answer
     assert (given == "" or given.encode() not in answer) or len(given) < 4
+
+
+@pytest.mark.parametrize(
+    ("given", "is_taken"),
+    [(f"00-{TRACE}-{SPAN}-01", True), (f"00-{TRACE.upper()}-{SPAN}-01", False), ("x" * 4000, False), (None, False)],
+    ids=["well formed", "capitals", "long", "absent"],
+)
+def test_each_line_names_its_trace(server: ServerThread, given: str | None, is_taken: bool) -> None:
+    server.take_log()
+    headers = {} if given is None else {"traceparent": given, "tracestate": "a=1,,=,"}
+    for route, body in ((CHAT, ask(Route.CHAT, SCRIPT)), (CHAT, {"model": 1}), ("/nope", {})):
+        request(server.port, "POST", route, body, headers)
+    request(server.admin_port, "GET", "/healthz", headers=headers)
+    records = take_lines(server, 4)
+    ids = {record["trace_id"] for record in records}
+    assert all(re.fullmatch("[0-9a-f]{32}", one) for one in ids)
+    assert all(re.fullmatch("[0-9a-f]{16}", record["span_id"]) for record in records)
+    if is_taken:
+        assert ids == {TRACE}
+        assert {record["span_id"] for record in records} == {SPAN}
+    else:
+        assert len(ids) == 4
+        assert TRACE not in ids
 
 
 def test_a_long_header_is_cut(server: ServerThread) -> None:  # OVL-8

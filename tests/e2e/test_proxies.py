@@ -1,26 +1,22 @@
-"""Behind a real nginx: as it comes, with a short patience, and as our documentation tells people to run it."""
+"""Behind a real nginx: as it comes, and with a short patience. `deploy/` has how we would run it."""
 
-import json
-import re
-import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.certificates import connect, make_pair, trusting
 from harness.event_stream import read_stream
 from harness.faults import LONG_S, Route, ask, hex_pieces
-from harness.nginx import Nginx, free_port, pass_to
-from harness.raw_http import Answer, RawClient, request
+from harness.nginx import Nginx, pass_to
+from harness.raw_http import Answer, RawClient
 from harness.server_thread import ServerThread, wait_until
 from harness.server_view import live_requests
+from harness.sockets import free_port
 
 pytestmark = pytest.mark.process
 
 CHAT = Route.CHAT.value
-DOCS = Path(__file__).parents[2] / "docs" / "proxies.md"
 SILENCE_S = 2.5
 """Longer than nginx waits in one test."""
 NUM_PACED = 12
@@ -117,52 +113,3 @@ def test_a_client_that_leaves_the_proxy_is_aborted_in_the_engine(
         client.close()
     wait_until(lambda: not live_requests(server.admin_port), "the request is gone")
     server.wait_back(before)
-
-
-def documented(port: int, upstream: int, certificate: Path, key: Path) -> str:
-    """The block of our documentation, with this test's addresses and files."""
-    (block,) = re.findall(r"```nginx\n(.*?)```", DOCS.read_text(), re.DOTALL)
-    for said, here in {
-        "server 127.0.0.1:8000;": f"server 127.0.0.1:{upstream};",
-        "listen 443 ssl;": f"listen 127.0.0.1:{port} ssl;",
-        "/etc/ssl/tidegate.pem": str(certificate),
-        "/etc/ssl/tidegate.key": str(key),
-    }.items():
-        assert block.count(said) == 1
-        block = block.replace(said, here)
-    return str(block)
-
-
-def talk(sock: ssl.SSLSocket, data: bytes, mark: bytes) -> bytes:
-    sock.sendall(data)
-    received = b""
-    while mark not in received:
-        more = sock.recv(65536)
-        assert more, received
-        received += more
-    return received
-
-
-def test_the_documented_configuration_works_and_reuses_its_connections(server: ServerThread, tmp_path: Path) -> None:
-    pair, port = make_pair(tmp_path, "proxy"), free_port()
-    with Nginx(tmp_path, documented(port, server.port, pair.certificate, pair.key), port):
-        server.take_log()
-        with connect(port, trusting(pair)) as sock:
-            body = json.dumps(ask(Route.CHAT, {"pieces": hex_pieces("a"), "finish": "eos"}, stream=True)).encode()
-            head = (
-                f"POST {CHAT} HTTP/1.1\r\nHost: a.example\r\nContent-Type: application/json\r\n"
-                f"X-Forwarded-For: 192.0.2.7\r\nContent-Length: {len(body)}\r\n\r\n"
-            )
-            for _ in range(4):
-                answer = talk(sock, head.encode() + body, b"[DONE]\n\n\r\n0\r\n\r\n")
-                assert answer.startswith(b"HTTP/1.1 200")
-            big = json.dumps(ask(Route.CHAT, {"pieces": hex_pieces("a")}, user="u", stop=["x" * 10])).encode()
-            padded = big + b" " * 3_000_000
-            head = head.replace(f"Content-Length: {len(body)}", f"Content-Length: {len(padded)}")
-            assert talk(sock, head.encode() + padded, b"\r\n\r\n").startswith(b"HTTP/1.1 200")
-        wait_until(lambda: server.look(server.log.getvalue).count(CHAT) >= 5, "all are logged")
-    records = [json.loads(line) for line in server.take_log().splitlines()]
-    posts = [record for record in records if record.get("route") == CHAT]
-    assert len({record["peer"] for record in posts}) == 1, "one connection carried all of them"
-    assert {record["forwarded_for"] for record in posts} == {"192.0.2.7, 127.0.0.1"}
-    assert request(server.port, "GET", "/health").status == 200

@@ -3,17 +3,22 @@
 A bound that holds no state, or that callers do not reach, stands in REASONS instead.
 """
 
+from harness.deploy_limit_proofs import DEPLOY_PROOFS
 from harness.engine_limit_proofs import ENGINE_PROOFS
 from harness.grammar_limit_proofs import GRAMMAR_PROOFS
 from harness.judge_limit_proofs import JUDGE_PROOFS, JUDGE_REASONS
 from harness.load_limit_proofs import LOAD_PROOFS
+from harness.ray_limit_proofs import RAY_PROOFS, RAY_REASONS
 from harness.remote_limit_proofs import REMOTE_PROOFS, REMOTE_REASONS
 from harness.report_limit_proofs import REPORT_PROOFS
+from harness.shared_limit_proofs import SHARED_PROOFS, SHARED_REASONS
 
 PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
+    **DEPLOY_PROOFS,
     **ENGINE_PROOFS,
     **GRAMMAR_PROOFS,
     **JUDGE_PROOFS,
+    **RAY_PROOFS,
     **REMOTE_PROOFS,
     "serving/test_grammar_check.py": {
         "a_compilation_beyond_its_limit_is_refused_while_it_runs_and_afterwards": (
@@ -180,7 +185,7 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
         "a_drain_that_is_too_short_ends_a_request_with_an_error": ("cli/settings.py ServerSettings.drain_timeout_s",),
     },
     "e2e/test_drain.py": {
-        "a_reader_that_is_stuck_does_not_keep_a_program_from_its_end": ("cli/public_server.py _LAST_WORDS_S",),
+        "a_reader_that_is_stuck_does_not_keep_a_program_from_its_end": ("cli/public_service.py LAST_WORDS_S",),
     },
     "engine/test_framing.py": {
         "a_message_above_the_bound_is_not_sent": ("engine/framing.py MAX_FRAME_BYTES",),
@@ -305,19 +310,22 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     **LOAD_PROOFS,
     **REPORT_PROOFS,
+    **SHARED_PROOFS,
 }
 """By file and test: the bounds that it pushes."""
 
 REASONS = {
     **JUDGE_REASONS,
+    **RAY_REASONS,
     **REMOTE_REASONS,
+    **SHARED_REASONS,
     "grammar/lark/lark_product.py MAX_STEPS": "compared at each look; a counter, nothing is held",
     "grammar/lark/llguidance_limits.py MAX_LEXER_STATES": "handed to the library, which fails the machine",
     "serving/answer_recorder.py INLINE_BYTES": "a choice between two ways of the same work; nothing is held",
     "stores/sqlite_ledger.py UPKEEP_S": "a time between two looks; nothing is held",
     "stores/ledger_file.py CHECKED_BYTES": "a choice of how much is read at the start; nothing is held",
     "stores/redis_ledger.py ANSWER_TIMEOUT_S": "a time; what waits is a request",
-    "stores/redis_ledger.py MAX_CONNECTIONS": "handed to the client library, which makes further calls wait",
+    "stores/redis_client.py MAX_CONNECTIONS": "handed to the client library, which makes further calls wait",
     "http/connection_watch.py TICK_S": "a time between two looks; nothing is held",
     "stores/live_keys.py POLL_S": "a time between two looks; nothing is held",
     "stores/sqlite_keys.py LOCK_TIMEOUT_S": "a time of the command line; nothing is held",
@@ -337,7 +345,7 @@ REASONS = {
     "cli/settings.py ServerSettings.heartbeat_s": "a time; nothing is held",
     "engines/local/supervisor.py SupervisorSettings.start_timeout_s": "a time; the process behind it is one",
     "cli/worker_control.py ASK_TIMEOUT_S": "a time; the question behind it is one",
-    "lifecycle/quota.py MAX_RETRY_AFTER_S": "a time in a header; nothing is held",
+    "lifecycle/quota_account.py MAX_RETRY_AFTER_S": "a time in a header; nothing is held",
     "cli/settings.py ServerSettings.drain_delay_s": "a time; nothing is held",
     "cli/engine_acts.py FLUSH_TIMEOUT_S": "a time; the answers that are waited for have a bound of their own",
 }

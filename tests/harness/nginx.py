@@ -1,11 +1,11 @@
 """A real nginx in front of a server under test, with nothing set but where its files are and what it is told."""
 
-import socket
 import subprocess
 from pathlib import Path
 
 from harness.programs import find_program
 from harness.server_thread import wait_until
+from harness.sockets import accepts
 
 _FRAME = """
 daemon off;
@@ -25,13 +25,6 @@ http {{
 """
 
 
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
-
-
 class Nginx:
     """Used as a context manager, accepting when entered. `told` is the content of `http {}`, listening on `port`."""
 
@@ -40,13 +33,21 @@ class Nginx:
         self._folder = folder
         self._file = folder / "nginx.conf"
         self._file.write_text(_FRAME.format(folder=folder, told=told))
+        self._command = [find_program("nginx"), "-p", str(folder), "-e", str(folder / "early.log")]
+        self._command += ["-c", str(self._file)]
         self._process: subprocess.Popen[bytes] | None = None
 
+    def check(self) -> None:
+        """Has nginx judge the configuration; fails with what it says."""
+        done = subprocess.run([*self._command, "-t"], capture_output=True, check=False, timeout=60)
+        said = done.stderr.decode()
+        assert done.returncode == 0, said
+        assert "[warn]" not in said, said
+
     def __enter__(self) -> "Nginx":
-        command = [find_program("nginx"), "-p", str(self._folder), "-e", str(self._folder / "early.log")]
-        self._process = subprocess.Popen([*command, "-c", str(self._file)], stdin=subprocess.DEVNULL)
+        self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL)
         try:
-            wait_until(self._accepts, "nginx accepts connections")
+            wait_until(lambda: accepts(self.port), "nginx accepts connections")
         except AssertionError:
             self.__exit__()
             raise AssertionError((self._folder / "error.log").read_text()) from None
@@ -56,10 +57,6 @@ class Nginx:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-
-    def _accepts(self) -> bool:
-        with socket.socket() as sock:
-            return sock.connect_ex(("127.0.0.1", self.port)) == 0
 
 
 def pass_to(port: int, upstream: int, more: str = "") -> str:

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -9,8 +11,11 @@ _SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
 
 
 def find_program(name: str) -> str:
-    """Returns a program's path. Without it the test is skipped; it fails where TIDEGATE_TESTS_NEED_PROGRAMS is set."""
-    found = shutil.which(name, path=os.environ.get("PATH", "") + os.pathsep + _SYSTEM_PATH)
+    """Returns a program's path; packages may bring it. Without it the test is skipped; it fails where
+    TIDEGATE_TESTS_NEED_PROGRAMS is set.
+    """
+    folders = [str(Path(sys.executable).parent), os.environ.get("PATH", ""), _SYSTEM_PATH]
+    found = shutil.which(name, path=os.pathsep.join(folders))
     if found is None:
         reason = f"the program {name} is not installed"
         if os.environ.get("TIDEGATE_TESTS_NEED_PROGRAMS"):

@@ -62,13 +62,15 @@ class Generation:
 
 @dataclass
 class StandIn:
-    """`start`, in the end `aclose`. `requests` are the bodies of all generations, in order."""
+    """`start`, in the end `aclose`. `requests` are the bodies of all generations, in order,
+    `heads` their headers, names in lower case."""
 
     speech: Speech
     make_core: Callable[[], Any] = simulated_core
     api_key: str | None = None
     faults: list[Fault] = field(default_factory=list)
     requests: list[Any] = field(default_factory=list)
+    heads: list[dict[str, str]] = field(default_factory=list)
     aborted: list[str] = field(default_factory=list)
     num_connections: int = 0
 
@@ -144,6 +146,7 @@ class Exchange:
         self._reader = reader
         self._fault: Fault | None = None
         self._open: str | None = None
+        self._headers: dict[str, str] = {}
 
     async def serve_one(self) -> bool:
         """Reads and answers one request; False when the connection is over."""
@@ -151,6 +154,7 @@ class Exchange:
         lines = head.decode().split("\r\n")
         _method, path, _ = lines[0].split(" ")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:] if line)}
+        self._headers = headers
         raw = await self._reader.readexactly(int(headers.get("content-length", 0)))
         key = self.owner.api_key
         if key is not None and headers.get("authorization") != f"Bearer {key}":
@@ -162,6 +166,7 @@ class Exchange:
     def generate(self, body: Any, request: InferenceRequest) -> Generation:
         """Starts a simulated request; the next fault is its."""
         self.owner.requests.append(body)
+        self.owner.heads.append(self._headers)
         generation = Generation()
         self.owner.pair.engine.submit(request, generation)
         self._open = request.request_id

@@ -66,6 +66,7 @@ def test_a_preflight_is_answered_without_a_key_and_before_routing(make: Any) -> 
             "x-first-token-deadline-ms",
             "x-priority",
             "traceparent",
+            "tracestate",
             "x-stainless-os",
         } <= words_of(answer, "access-control-allow-headers")
         assert answer.headers["access-control-max-age"] == "600"

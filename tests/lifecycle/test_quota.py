@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from tidegate.errors import LimitFact, RateFacts, RateLimited
 from tidegate.lifecycle.principal import Quotas
-from tidegate.lifecycle.quota import MAX_RETRY_AFTER_S, WINDOW_S, KeyQuotas, Reservation
+from tidegate.lifecycle.quota import KeyQuotas, Reservation
+from tidegate.lifecycle.quota_account import MAX_RETRY_AFTER_S, WINDOW_S
 
 THREE = Quotas(requests_per_minute=3)
 HUNDRED = Quotas(tokens_per_minute=100)

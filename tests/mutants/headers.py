@@ -56,6 +56,15 @@ MUTANTS: Mutants = {
         _refuses("compares the media type as a text", 415, lambda heard: ";" in (heard.header("content-type") or "")),
         _refuses("reads media types by case", 415, lambda heard: "JSON" in (heard.header("content-type") or "")),
     ),
+    "headers.trace_context": (
+        _refuses(
+            "refuses a trace that is not well formed",
+            400,
+            lambda heard: (heard.header("traceparent") or "").startswith(("ff-", "00-0000", "m")),
+        ),
+        _refuses("refuses later versions", 400, lambda heard: (heard.header("traceparent") or "").startswith("cc-")),
+        _refuses("takes no tracestate", 400, lambda heard: heard.header("tracestate") is not None),
+    ),
     "headers.unknown": (_refuses("refuses cookies", 400, lambda heard: heard.header("cookie") is not None),),
     "headers.request_id": (
         without_header("names no request", "x-request-id"),

@@ -17,6 +17,7 @@ from tidegate.observability.logs import (
     LogSettings,
     build_logger,
     configure_logging,
+    log_labels,
 )
 from tidegate.observability.observer import EngineChanged, RequestEnded
 
@@ -178,3 +179,13 @@ def test_the_composition_root_gets_one_form_for_everything() -> None:
     logging.getLogger("lib").warning("theirs")
     logging.getLogger("lib").debug("never")
     assert [record["event"] for record in records(stream)] == ["ours", "default", "theirs"]
+
+
+def test_a_record_about_a_request_names_it() -> None:
+    stream = io.StringIO()
+    handler = LibraryHandler(build_logger(LogSettings(format=LogFormat.JSON), stream, lambda: 0.0))
+    record = logging.LogRecord("lib", logging.ERROR, "x", 1, "it broke", (), None)
+    record.__dict__.update(log_labels(wire_id="mine", trace_id="abc"))
+    handler.emit(record)
+    line = json.loads(stream.getvalue())
+    assert (line["event"], line["wire_id"], line["trace_id"], line["logger"]) == ("it broke", "mine", "abc", "lib")

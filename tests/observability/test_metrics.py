@@ -14,6 +14,7 @@ from tidegate.lifecycle.cost_model import CostModel
 from tidegate.lifecycle.drain import Drain
 from tidegate.lifecycle.ledger_port import LedgerStatistics
 from tidegate.lifecycle.principal import Quotas
+from tidegate.lifecycle.quota_port import QuotaStatistics
 from tidegate.lifecycle.ticket import Ticket
 from tidegate.observability.catalog import CATALOG, Kind
 from tidegate.observability.exposition import render_metrics
@@ -21,6 +22,7 @@ from tidegate.observability.merged_metrics import MergedMetrics
 from tidegate.observability.metrics import BOUNDS, MetricsObserver
 from tidegate.observability.observer import GrammarChecked, RequestEnded
 from tidegate.serving.grammar_check import GrammarAccounts
+from tidegate.telemetry.span_pump import PumpStatistics
 
 GAUGES = EngineGauges(
     num_waiting=3,
@@ -274,6 +276,8 @@ def test_the_registry_holds_exactly_the_catalog() -> None:
     )
     metrics.grammars = lambda: GrammarAccounts(0, 0, 0, 0, 0)
     metrics.engines = list
+    metrics.quotas = QuotaStatistics
+    metrics.telemetry = PumpStatistics
     families = {family.name: (family.type, family.documentation) for family in metrics.collect()}
     assert families == {metric.name: (metric.kind.value, metric.help) for metric in CATALOG}
     assert {metric.name for metric in CATALOG if metric.kind is Kind.HISTOGRAM} == {

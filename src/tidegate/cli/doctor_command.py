@@ -26,6 +26,7 @@ from tidegate.cli.check_software import LlamaProbe, check_libraries, check_llama
 from tidegate.cli.engine_specs import ModelSpec, SpecError, model_specs
 from tidegate.cli.finding import Finding, Level, ok, problem, warning
 from tidegate.cli.hugging_face import HuggingFace
+from tidegate.cli.inner_engine import inner_settings
 from tidegate.cli.machine_facts import available_bytes, usable_processors
 from tidegate.cli.model_source import Hub, find_model
 from tidegate.cli.model_source_error import ModelSourceError
@@ -49,7 +50,8 @@ def look(settings: Settings, hub: Hub, *, starts_engine: bool) -> list[Finding]:
         specs = model_specs(settings)
     except SpecError as error:
         return [problem("engines", str(error), "change the [[engines]] tables")]
-    first = next((spec.settings for spec in specs if spec.settings.engine.kind == "llama"), specs[0].settings)
+    inside = [inner_settings(spec.settings) for spec in specs]
+    first = next((one for one in inside if one.engine.kind == "llama"), inside[0])
     probe = facts.probe_llama() if first.engine.kind == "llama" and _has_llama() else None
     software = _software(first, probe)
     models: list[Finding] = []
@@ -74,7 +76,7 @@ def _unread_model(settings: Settings, hub: Hub) -> list[Finding]:
 def _model(settings: Settings, hub: Hub, *, has_gpu: bool, starts_engine: bool) -> list[Finding]:
     """Looks at one model: its file, its tokenizer and template, its engine."""
     file, model = _model_file(settings, hub, has_gpu=has_gpu)
-    if _has_problem(model) or (file is None and settings.engine.kind == "llama"):
+    if _has_problem(model) or (file is None and inner_settings(settings).engine.kind == "llama"):
         return model
     from tidegate.cli.doctor_engine import look_at_loading
 
@@ -109,6 +111,7 @@ def _software(settings: Settings, probe: LlamaProbe | None) -> list[Finding]:
 
 def _model_file(settings: Settings, hub: Hub, *, has_gpu: bool) -> tuple[ModelFileFacts | None, list[Finding]]:
     """Looks at the model file without any library; None where there is no file to look at."""
+    settings = inner_settings(settings)
     if settings.engine.kind != "llama":
         where = f"at {settings.engine.url}" if settings.engine.url else "needs no model"
         return None, [ok("model file", f"none here: the {settings.engine.kind} engine {where}")]

@@ -10,6 +10,7 @@ import msgspec
 from tidegate.cli.check_machine import check_engine_options
 from tidegate.cli.check_model import check_grammar, check_template
 from tidegate.cli.finding import Finding, ok, problem
+from tidegate.cli.inner_engine import is_on_ray
 from tidegate.cli.load_error import LoadError
 from tidegate.cli.model_loading import FormatError, LoadedModel, engine_fault, load_model
 from tidegate.cli.model_source import Hub
@@ -52,6 +53,10 @@ def look_at_loading(settings: Settings, hub: Hub, header: GgufHeader | None, *, 
         from tidegate.cli.doctor_remote import look_at_remote_engine
 
         return [*findings, look_at_remote_engine(settings, loaded, is_thorough=starts_engine)]
+    if is_on_ray(settings):
+        from tidegate.cli.doctor_ray import look_at_ray
+
+        return [*findings, look_at_ray(settings, loaded, starts_engine=starts_engine)]
     options = engine_options(settings, loaded)
     refusal = None
     try:

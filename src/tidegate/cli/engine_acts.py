@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from tidegate.contract.admin import CacheDropped, EngineRestarted
 from tidegate.contract.codec import encode_json
-from tidegate.engines.local.supervisor import EngineStartFailed, Supervisor
+from tidegate.engines.local.client import LocalEngine
+from tidegate.engines.local.supervisor import EngineStartFailed
+from tidegate.engines.remote.start_failed import RemoteStartFailed
 from tidegate.errors import EngineUnavailable, UnsupportedParameter
 from tidegate.serving.reply import WholeReply
 
@@ -30,10 +32,27 @@ class Acts(Protocol):
         ...
 
 
-class EngineActs:
-    """Belongs to the supervisor's event loop."""
+@runtime_checkable
+class Restartable(Protocol):
+    """Who keeps an engine that can be restarted from here: see `Supervisor`."""
 
-    def __init__(self, supervisor: Supervisor) -> None:
+    engine: LocalEngine
+
+    @property
+    def is_starting(self) -> bool: ...
+
+    @property
+    def coming_epoch(self) -> int: ...
+
+    async def restart(self) -> None: ...
+
+    async def wait_ready(self) -> None: ...
+
+
+class EngineActs:
+    """Belongs to the event loop of whoever keeps the engine."""
+
+    def __init__(self, supervisor: Restartable) -> None:
         self._supervisor = supervisor
         self._restart: asyncio.Task[None] | None = None
 
@@ -61,7 +80,7 @@ class EngineActs:
         epoch = supervisor.coming_epoch
         if not supervisor.is_starting:
             self._restart = asyncio.create_task(supervisor.restart(), name="restart of the engine")
-        with contextlib.suppress(TimeoutError, EngineStartFailed):
+        with contextlib.suppress(TimeoutError, EngineStartFailed, RemoteStartFailed):
             async with asyncio.timeout(wait_s):
                 if self._restart is not None:
                     await asyncio.shield(self._restart)

@@ -8,7 +8,7 @@ from structlog.typing import FilteringBoundLogger
 from tidegate.cli.engine_keeper import EngineKeeper, KeeperFactory, make_keeper
 from tidegate.cli.engine_specs import ModelSpec, further_engine
 from tidegate.cli.model_engines import ModelSite, join_engines
-from tidegate.cli.model_loading import LoadedModel
+from tidegate.cli.model_loading import LoadedModel, engine_fault
 from tidegate.cli.remote_settings import check_further
 from tidegate.cli.worker_spec import EngineTie, Wish
 from tidegate.engines.pool.member_states import MemberState
@@ -140,6 +140,12 @@ class EngineFleet:
         pools = [site.engines.pool for site in self.sites]
         conflicts = [pool.conflict() for pool in pools if pool is not None]
         return next((words for words in conflicts if words is not None), None)
+
+    @property
+    def fault(self) -> str | None:
+        """What keeps engines that have started from being served as the settings say; None if nothing."""
+        faults = [engine_fault(site.loaded, site.engines.engine.statistics().model) for site in self.sites]
+        return self.conflict or next((fault for fault in faults if fault is not None), None)
 
     async def aclose(self) -> None:
         """Ends all engines, at the same time. Open requests fail. Idempotent."""

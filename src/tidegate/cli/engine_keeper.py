@@ -1,17 +1,18 @@
-"""Who keeps an engine: a supervisor of a process of ours, or a watch over one on another machine.
+"""Who keeps an engine: a supervisor of a process of ours, a watch over one on another machine, or a tie to one on Ray.
 
 The one table of what the kinds of engine need. A new kind is a new branch here and in `worker_engine.py` (how it is
 kept and reached), in `model_loading.py` (its tokenizer) and in `settings.py` (its name).
 """
 
-from typing import TYPE_CHECKING, TypeAlias, Union
+from typing import TYPE_CHECKING, Protocol, TypeAlias, Union, runtime_checkable
 
 import msgspec
 from structlog.typing import FilteringBoundLogger
 
-from tidegate.cli.engine_acts import Acts, EngineActs, RemoteActs
+from tidegate.cli.engine_acts import Acts, EngineActs, RemoteActs, Restartable
 from tidegate.cli.engine_log import relay_to
 from tidegate.cli.engine_specs import EngineSpec
+from tidegate.cli.inner_engine import is_on_ray
 from tidegate.cli.machine_facts import available_bytes, usable_processors
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.remote_settings import is_remote
@@ -21,9 +22,10 @@ from tidegate.engines.local.supervisor import Supervisor
 from tidegate.lifecycle.poison import PoisonWatch
 
 if TYPE_CHECKING:  # what only engines on other machines need is imported with them
+    from tidegate.cli.ray_keeper import RayKeeper
     from tidegate.cli.remote_keeper import RemoteKeeper
 
-EngineKeeper: TypeAlias = Union[Supervisor, "RemoteKeeper"]
+EngineKeeper: TypeAlias = Union[Supervisor, "RemoteKeeper", "RayKeeper"]
 
 
 def make_keeper(
@@ -37,9 +39,21 @@ def make_keeper(
         from tidegate.cli.remote_keeper import RemoteKeeper
 
         return RemoteKeeper(spec.settings, loaded, logger, poison)
+    if is_on_ray(spec.settings):
+        from tidegate.cli.ray_keeper import make_ray_keeper
+
+        return make_ray_keeper(spec.name, spec.settings, loaded, logger, poison)
     return Supervisor(
         shared_options(spec, loaded), supervisor_settings(spec.settings), write_log=relay_to(logger), poison=poison
     )
+
+
+@runtime_checkable
+class Retirable(Protocol):
+    """A keeper whose `aclose` leaves the engine to others that may use it."""
+
+    async def retire(self, drain_s: float) -> None:
+        """Ends the engine for good; what it still has gets `drain_s`."""
 
 
 class KeeperFactory:
@@ -55,13 +69,16 @@ class KeeperFactory:
         return make_keeper(spec, self._loaded, self._logger.bind(engine=spec.name), self._poison)
 
     async def retire(self, kept: EngineKeeper) -> None:
-        """See `MemberFactory.retire`. A process of ours ends; an engine that others started is let go."""
-        await kept.aclose()
+        """See `MemberFactory.retire`. What runs for us ends; an engine that others started is let go."""
+        if isinstance(kept, Retirable):
+            await kept.retire(0.0)
+        else:
+            await kept.aclose()
 
 
 def make_acts(keeper: EngineKeeper) -> Acts:
     """Returns what an operator can do to the engine."""
-    return EngineActs(keeper) if isinstance(keeper, Supervisor) else RemoteActs()
+    return EngineActs(keeper) if isinstance(keeper, Restartable) else RemoteActs()
 
 
 def shared_options(spec: EngineSpec, loaded: LoadedModel) -> EngineOptions:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from tidegate.cli.inner_engine import inner_settings
 from tidegate.cli.settings import EngineEntry, ModelSettings, Settings
 
 ONLY_ENGINE = "engine"
@@ -178,4 +179,4 @@ def _differing(one: ModelSettings, other: ModelSettings) -> str:
 
 
 def _source(settings: Settings) -> str:
-    return settings.model.source or settings.engine.kind
+    return settings.model.source or inner_settings(settings).engine.kind

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tidegate.cli.engine_specs import SpecError, model_specs
 from tidegate.cli.grammar_loading import NOT_LOADED, GrammarUnusable, LoadedGrammar, load_grammar
+from tidegate.cli.inner_engine import inner_settings
 from tidegate.cli.load_error import LoadError
 from tidegate.cli.model_source import Hub, ModelSource, find_model
 from tidegate.cli.model_source_error import ModelSourceError
@@ -44,6 +45,7 @@ class LoadedModel:
 
 def load_model(settings: Settings, hub: Hub | None = None) -> LoadedModel:
     """Reads tokenizer and template; fetches the model if need be, from `hub` or Hugging Face. Raises LoadError."""
+    settings = inner_settings(settings)
     if settings.engine.kind == "llama":
         try:
             source = find_model(settings.model.source, hub)

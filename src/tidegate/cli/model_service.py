@@ -1,12 +1,12 @@
 """From one served model to its gate and its service."""
 
-import logging
-
 from tidegate.cli.described_settings import server_facts
 from tidegate.cli.engine_settings import turn_rule
+from tidegate.cli.fault_log import log_fault
 from tidegate.cli.model_engines import ModelSite
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.open_ledger import ledger_facts
+from tidegate.cli.open_quotas import OwnGate, share_quotas
 from tidegate.cli.settings import Settings
 from tidegate.contract.unknown_fields import UnknownFieldPolicy
 from tidegate.engine.messages import EngineReady
@@ -26,16 +26,16 @@ from tidegate.serving.service import Service, ServiceSettings
 from tidegate.serving.surroundings import Surroundings
 from tidegate.system import SystemClock, entropy
 
-_log = logging.getLogger(__name__)
 
-
-def build_gates(sites: tuple[ModelSite, ...], drain: Drain) -> LocalGate | ModelGates:
-    """Returns what lets requests into the engines."""
+def build_gates(sites: tuple[ModelSite, ...], drain: Drain) -> OwnGate:
+    """Returns what lets requests into the engines. Raises QuotaBroken."""
     quotas = KeyQuotas()
     gates = {site.loaded.served.name: _build_gate(site, drain, quotas) for site in sites}
+    settings = sites[0].settings
     if len(sites) == 1:
-        return gates[sites[0].loaded.served.name]
-    return ModelGates({name: gates[s.loaded.served.name] for s in sites for name in s.loaded.served.names})
+        return share_quotas(gates[sites[0].loaded.served.name], settings)
+    by_name = {name: gates[site.loaded.served.name] for site in sites for name in site.loaded.served.names}
+    return share_quotas(ModelGates(by_name), settings)
 
 
 def _build_gate(site: ModelSite, drain: Drain, quotas: KeyQuotas) -> LocalGate:
@@ -114,8 +114,3 @@ def _grammar_check(settings: Settings, loaded: LoadedModel, observer: Observer) 
     return GrammarCheck(
         loaded.grammar.compiler, loaded.served.tokenizer_digest, bounds, clock=SystemClock(), observer=observer
     )
-
-
-def log_fault(fault: BaseException) -> None:
-    """Notes a fault of ours that hurt one request only."""
-    _log.error("a fault was contained to one request", exc_info=fault)

@@ -1,7 +1,7 @@
 """ServerOperator: an operator's acts on a server of one process."""
 
 from tidegate.cli.fleet_acts import FleetActs
-from tidegate.cli.public_server import PublicServer
+from tidegate.cli.public_service import PublicService
 from tidegate.contract.admin import AddBody, DrainBegun, EngineAct, RequestAborted, RollBody
 from tidegate.contract.codec import encode_json
 from tidegate.errors import RouteNotFound
@@ -11,7 +11,7 @@ from tidegate.serving.reply import WholeReply
 class ServerOperator:
     """Implements the operator port of the HTTP layer."""
 
-    def __init__(self, server: PublicServer, engine: FleetActs) -> None:
+    def __init__(self, server: PublicService, engine: FleetActs) -> None:
         self._server = server
         self._engine = engine
 

@@ -60,6 +60,7 @@ class PooledServer:
         accounts = self._gate.statistics
         metrics = MetricsObserver(views.status, accounts, __version__)
         metrics.engines = views.rows if has_rows_of_engines(self.fleet.sites) else None
+        metrics.quotas = self._gate.quotas
         self._lag = LoopLagProbe(metrics.loop_lag)
         self._followers = WorkerFollowers()
         self._members = FleetMembers(self.fleet, self._followers, logger)

@@ -1,4 +1,4 @@
-"""PublicServer: the service and its public listener, around engines that somebody else keeps alive."""
+"""PublicServer: the service for callers and its public listener."""
 
 import asyncio
 import contextlib
@@ -8,22 +8,17 @@ from pathlib import Path
 from structlog.typing import FilteringBoundLogger
 
 from tidegate.cli.drain_order import DrainOrder
-from tidegate.cli.loop_lag import LoopLagProbe
 from tidegate.cli.model_engines import ModelSite
 from tidegate.cli.public_edge import tls_files
+from tidegate.cli.public_service import PublicService
 from tidegate.cli.settings import Settings
-from tidegate.cli.wiring import ServerParts, build_parts, build_server
-from tidegate.errors import ServerDraining
+from tidegate.cli.wiring import build_server
 from tidegate.http.server import HttpServer
-from tidegate.lifecycle.drain import DrainEvent
-from tidegate.serving.remote_gate import RemoteGate
 
 _READY_POLL_S = 0.01
-_LAST_WORDS_S = 2.0
-"""How long streams have to take their error event after the drain."""
 
 
-class PublicServer:
+class PublicServer(PublicService):
     """`start`, in the end `drain` and `stop`. Belongs to one event loop. Takes over the bound socket."""
 
     def __init__(
@@ -36,10 +31,8 @@ class PublicServer:
         gate_socket: Path | None = None,
     ) -> None:
         """`gate_socket` is where another process decides who enters; None: this one does."""
-        self.order = order or DrainOrder(settings.server)
-        self.parts: ServerParts = build_parts(settings, sites, logger, gate_socket)
+        super().__init__(settings, sites, logger, order, gate_socket)
         self.http: HttpServer = build_server(settings, self.parts.public_app, sock, tls=tls_files(settings))
-        self._lag = LoopLagProbe(self.parts.metrics.loop_lag)
 
     async def start(self, *, patience_s: float = 0.0) -> None:
         """Accepts connections; requests are refused until the engine is ready.
@@ -47,12 +40,7 @@ class PublicServer:
         With `patience_s` nothing is accepted for so long at most, while requests would be refused: where several
         processes share a port, one that is not ready leaves connections to those that are.
         """
-        self._lag.start()
-        self.parts.metrics.num_tasks = lambda: len(asyncio.all_tasks())
-        if isinstance(self.parts.gate, RemoteGate):
-            self.parts.gate.start()
-        if self.parts.ledger is not None:
-            self.parts.ledger.start()
+        self.open()
         await self._wait_ready(patience_s)
         await self.http.start()
 
@@ -64,46 +52,7 @@ class PublicServer:
                         return
                     await asyncio.sleep(_READY_POLL_S)
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether a generating request would be taken now."""
-        gate = self.parts.gate
-        return self.parts.service.is_ready() and (not isinstance(gate, RemoteGate) or gate.is_connected)
-
-    async def drain(self) -> None:
-        """Refuses new requests, lets the running ones finish, and ends what is left with an error event.
-
-        The listener answers all the while, and at least as long as `drain_delay_s` says.
-        """
-        parts = self.parts
-        self.begin_drain()
-        await self.order.wait_requests(parts.service.wait_empty)
-        parts.drain.apply(DrainEvent.END)
-        if parts.service.live:
-            parts.service.expire_all(ServerDraining("The server is shutting down."))
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LAST_WORDS_S):
-                    await parts.service.wait_empty()
-        await self.order.wait_delay()
-
-    def begin_drain(self, timeout_s: float | None = None) -> None:
-        """From here on new requests are refused; whoever runs this server hears of the order and calls `drain`."""
-        self.parts.drain.apply(DrainEvent.BEGIN)
-        self.order.give(timeout_s)
-
     async def stop(self) -> None:
-        """Closes the listener and its connections. Idempotent."""
-        self._lag.stop()
+        """Closes the listener and its connections, then the service. Idempotent."""
         await self.http.stop()
-        if self.parts.recorder is not None:
-            await self.parts.recorder.aclose()
-        gate = self.parts.gate
-        if isinstance(gate, RemoteGate):
-            await gate.aclose()
-        else:
-            gate.close()
-        for service in self.parts.service.services:
-            if service.grammars is not None:
-                await service.grammars.aclose()
-        self.parts.service.close()
-        self.parts.access.close()
+        await self.close()

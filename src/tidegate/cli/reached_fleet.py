@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, TypeAlias, Union
 
 from structlog.typing import FilteringBoundLogger
 
@@ -16,7 +16,10 @@ from tidegate.lifecycle.poison import PoisonWatch
 from tidegate.system import SystemClock
 
 if TYPE_CHECKING:
+    from tidegate.cli.ray_keeper import RayKeeper
     from tidegate.cli.remote_keeper import RemoteKeeper
+
+WorkerTie: TypeAlias = Union[LinkedEngine, "RemoteKeeper", "RayKeeper"]
 
 
 class ReachedFleet:
@@ -68,7 +71,7 @@ class ReachedFleet:
             await tie.aclose()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _reach(self, one: EngineTie, model: LoadedModel) -> Union[LinkedEngine, "RemoteKeeper"]:
+    def _reach(self, one: EngineTie, model: LoadedModel) -> WorkerTie:
         spec = named_engine(self._specs[one.model], one.name, one.url)
         tie = make_worker_engine(spec, one.socket, model, self._logger, self._poison[one.model])
         self._ties[one.name] = tie

@@ -2,6 +2,7 @@
 
 import json
 
+from tidegate.cli.inner_engine import inner_settings, is_on_ray
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.remote_settings import is_remote
 from tidegate.cli.settings import Settings
@@ -15,6 +16,8 @@ def starting_text(settings: Settings, loaded: LoadedModel, *, num_engines: int =
     and for guesses that may change its text."""
     guesses = speculation_text(settings)
     extra = (f", {guesses}" if guesses else "") + (f", on {num_engines} engines" if num_engines > 1 else "")
+    extra += " on Ray" if is_on_ray(settings) else ""
+    settings = inner_settings(settings)
     if loaded.source is None:
         doing = f"looking for the {settings.engine.kind} engine at {settings.engine.url}"
         what = f"tidegate: {doing if is_remote(settings) else f'starting the {settings.engine.kind} engine{extra}'}"
@@ -83,6 +86,7 @@ def _example(settings: Settings, loaded: LoadedModel, model: ModelInfo | None) -
         "messages": [{"role": "user", "content": "Why is the sea salty?"}],
         "stream": True,
     }
+    settings = inner_settings(settings)
     if settings.engine.kind == "scripted":
         body["x_script"] = {"pieces": ["48656c6c6f", "2c20", "736561"]}
     elif settings.engine.kind == "llama" or is_remote(settings):

@@ -5,11 +5,14 @@ Imports nothing that such an engine needs.
 
 import msgspec
 
+from tidegate.cli.inner_engine import is_on_ray
 from tidegate.cli.load_error import LoadError
 from tidegate.cli.settings import EngineSettings, Settings
 
 REMOTE_KINDS = frozenset({"sglang", "vllm-http"})
 _BOTH = frozenset({"kind", "stall_timeout_s", "restart_wait_s", "max_sequences", "block_tokens"})
+_RAY_ONLY = frozenset(name for name in EngineSettings.__struct_fields__ if name.startswith("ray_"))
+_NOT_ON_RAY = frozenset({"calibrate"})
 _REMOTE_ONLY = frozenset({"url", "api_key_file", "revision", "health_interval_s"})
 
 
@@ -30,6 +33,7 @@ def idle_settings(settings: Settings) -> list[str]:
     """Returns the settings that were changed and have no effect on the kind of engine that was chosen."""
     remote = is_remote(settings)
     acting = _BOTH | _REMOTE_ONLY if remote else frozenset(EngineSettings.__struct_fields__) - _REMOTE_ONLY
+    acting -= _NOT_ON_RAY if is_on_ray(settings) else _RAY_ONLY
     plain = EngineSettings()
     idle = [
         f"engine.{field.name}"

@@ -1,17 +1,19 @@
 """`tidegate serve`: loads, starts, says so, waits for a signal, drains, stops."""
 
 import asyncio
+import os
 
 import uvloop
 from rich.console import Console
 
 from tidegate.cli.access import AccessError, gather_access_facts, refuse_exposure
 from tidegate.cli.drain_order import DrainOrder
-from tidegate.cli.engine_fleet import EngineFleet
 from tidegate.cli.engine_specs import model_specs
 from tidegate.cli.load_error import LoadError
-from tidegate.cli.model_loading import LoadedModel, engine_fault, load_models
+from tidegate.cli.model_loading import LoadedModel, load_models
 from tidegate.cli.open_ledger import check_ledger
+from tidegate.cli.open_quotas import check_quotas
+from tidegate.cli.open_telemetry import check_telemetry
 from tidegate.cli.pooled_server import PooledServer
 from tidegate.cli.prefix_cache_text import prefix_cache_text
 from tidegate.cli.process_end import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ignore_signals, on_signals
@@ -19,6 +21,7 @@ from tidegate.cli.public_edge import check_edge
 from tidegate.cli.ready_text import grammar_text, memory_text, ready_text, starting_text
 from tidegate.cli.remote_settings import idle_text
 from tidegate.cli.running_server import RunningServer, wait_first
+from tidegate.cli.service_manager import ServiceManager
 from tidegate.cli.settings import Settings
 from tidegate.cli.sockets import Sockets
 from tidegate.cli.wiring import install_loop_reports, open_log
@@ -26,17 +29,20 @@ from tidegate.engines.local.supervisor import EngineStartFailed
 from tidegate.engines.remote.start_failed import RemoteStartFailed
 from tidegate.http.listener import ListenError
 from tidegate.lifecycle.ledger_port import LedgerBroken
+from tidegate.lifecycle.quota_port import QuotaBroken
+from tidegate.telemetry.otlp_exporter import TelemetryBroken
 
 
 def run_serve(settings: Settings) -> int:
     """Serves until a signal. Returns the exit code: 0 after a drain, 1 when the engine or a listener failed."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
-        warnings = [*refuse_exposure(settings), *check_edge(settings)]
+        warnings = [*refuse_exposure(settings), *check_edge(settings), *check_telemetry(settings)]
         check_ledger(settings)
+        check_quotas(settings)
         loaded = load_models(settings)
         sockets = Sockets(settings)
-    except (AccessError, LedgerBroken, LoadError, ListenError) as error:
+    except (AccessError, LedgerBroken, LoadError, ListenError, QuotaBroken, TelemetryBroken) as error:
         console.print(f"tidegate: {error}", style="red", markup=False)
         return EXIT_FAILED if isinstance(error, ListenError) else EXIT_USAGE
     warnings += [model.grammar.warning for model in loaded if model.grammar.warning is not None]
@@ -56,18 +62,21 @@ async def _serve(settings: Settings, loaded: tuple[LoadedModel, ...], sockets: S
     install_loop_reports()
     order = DrainOrder(settings.server)
     on_signals(order.give)
+    manager = ServiceManager(os.environ)
     kind = RunningServer if settings.server.workers == 1 else PooledServer
     server: RunningServer | PooledServer = kind(settings, loaded, sockets, logger, order)
     try:
         await server.start()
         if not await _wait_ready(server, order, console):
             return EXIT_OK if order.is_given else EXIT_FAILED
-        fault = _fault_of(server.fleet)
+        fault = server.fleet.fault
         if fault is not None:
             console.print(f"tidegate: {fault}", style="red", markup=False)
             return EXIT_FAILED
         _tell_ready(server, settings, console)
+        manager.tell_ready(server.public_url)
         await wait_first(order.wait_given(), server.wait_stopped())
+        manager.tell_ending(order.timeout_s)
         console.print(f"tidegate: finishing running requests, at most {order.timeout_s:g} s")
         was_asked = order.is_given
         await server.drain()
@@ -75,12 +84,6 @@ async def _serve(settings: Settings, loaded: tuple[LoadedModel, ...], sockets: S
     finally:
         await server.stop()
         ignore_signals()
-
-
-def _fault_of(fleet: EngineFleet) -> str | None:
-    """Returns what keeps engines that have started from being served as the settings say; None if nothing."""
-    faults = [engine_fault(site.loaded, site.engines.engine.statistics().model) for site in fleet.sites]
-    return fleet.conflict or next((fault for fault in faults if fault is not None), None)
 
 
 def _tell_ready(server: RunningServer | PooledServer, settings: Settings, console: Console) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from tidegate.cli.ray_section import OnRayKind, RaySettings, RayStrategy
 from tidegate.engine.options import KvType, PoolingChoice
 
 
@@ -16,7 +17,7 @@ def _text(text: str) -> Meta:
     return Meta(description=text)
 
 
-EngineKind = Literal["llama", "scripted", "simulated", "sglang", "vllm-http"]
+EngineKind = Literal["llama", "ray", "scripted", "simulated", "sglang", "vllm-http"]
 
 
 class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,6 +86,18 @@ class IdempotencySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
     max_answer_bytes: Annotated[int, _number("size of one recorded answer", ge=1024)] = 16_777_216
 
 
+class QuotaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who counts the quotas of keys: requests at once, requests and tokens a minute."""
+
+    store: Annotated[Literal["local", "redis"], _text("this server alone, or a Redis for several servers")] = "local"
+    redis_url: Annotated[str | None, _text("such as redis://10.0.0.7:6379/0; idempotency.redis_url if absent")] = None
+    timeout_ms: Annotated[int, _number("longest wait for Redis, for each question", ge=1, le=10_000)] = 250
+    when_away: Annotated[
+        Literal["local", "refuse"],
+        _text("without an answer of Redis: each server counts alone, or keys with quotas get 503"),
+    ] = "local"
+
+
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is served, under which names."""
 
@@ -118,7 +131,9 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The engine process, or the engine on another machine."""
 
-    kind: Annotated[EngineKind, _text("what generates tokens; sglang and vllm-http run elsewhere")] = "llama"
+    kind: Annotated[
+        EngineKind, _text("what generates tokens; sglang and vllm-http run elsewhere, ray places engines on machines")
+    ] = "llama"
     replicas: Annotated[
         int, _number("engine processes of this model, each with its share of threads and memory", ge=1, le=64)
     ] = 1
@@ -191,6 +206,23 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         tuple[str, ...], _text("labels of the simulated engine's head, where it pools by rank")
     ] = ()
     simulated_cost: Annotated[bool, _text("whether the simulated engine takes the declared time")] = False
+    ray_engine: Annotated[OnRayKind, _text("what each engine on Ray is")] = "llama"
+    ray_num_cpus: Annotated[
+        float, _number("processors that Ray keeps for one; its threads, where none are set", ge=0)
+    ] = 1.0
+    ray_num_gpus: Annotated[float, _number("GPUs that Ray keeps for one", ge=0)] = 0.0
+    ray_memory_bytes: Annotated[
+        Annotated[int, Meta(ge=1)] | None, _text("memory that Ray keeps for one, and that it plans with")
+    ] = None
+    ray_resources: Annotated[tuple[str, ...], _text("other resources of the cluster, each as NAME=NUMBER")] = ()
+    ray_bundles: Annotated[
+        tuple[str, ...],
+        _text("one engine over several places, such as CPU=3 GPU=1 for each; the first holds the actor"),
+    ] = ()
+    ray_strategy: Annotated[RayStrategy, _text("how bundles lie on machines")] = "PACK"
+    ray_max_restarts: Annotated[
+        Annotated[int, Meta(ge=0)] | None, _text("how often Ray itself restarts one that died; always if absent")
+    ] = None
 
     @property
     def most_replicas(self) -> int:
@@ -293,6 +325,35 @@ class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = "auto"
 
 
+class TelemetrySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Spans of requests, for OpenTelemetry. Never prompts, never answers, never keys."""
+
+    exporter: Annotated[Literal["off", "otlp"], _text("where spans go; otlp needs the extra telemetry")] = "off"
+    endpoint: Annotated[
+        str | None,
+        _text("the collector, such as http://127.0.0.1:4318; OTEL_EXPORTER_OTLP_ENDPOINT, or that, if absent"),
+    ] = None
+    headers_file: Annotated[
+        str | None, _text("file with headers for the collector, one `name: value` a line; OTEL_EXPORTER_OTLP_HEADERS")
+    ] = None
+    timeout_s: Annotated[
+        Annotated[float, Meta(gt=0, le=300)] | None,
+        _text("time for one export with its retries; OTEL_EXPORTER_OTLP_TIMEOUT, or 10, if absent"),
+    ] = None
+    service_name: Annotated[str | None, _text("service.name; OTEL_SERVICE_NAME, or tidegate, if absent")] = None
+    sample_ratio: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        _text("share of new traces that is recorded; OTEL_TRACES_SAMPLER, or all, if absent"),
+    ] = None
+    follow_caller: Annotated[
+        bool | None,
+        _text("whether a caller's sampled flag decides on its trace; OTEL_TRACES_SAMPLER, or yes, if absent"),
+    ] = None
+    queue_requests: Annotated[int, _number("ended requests whose spans may wait; more are dropped", ge=1)] = 2048
+    interval_s: Annotated[float, _number("how long a batch that is not full waits", ge=0.01, le=60)] = 2.0
+    flush_s: Annotated[float, _number("how long the last spans may take at the end of the server", ge=0, le=60)] = 3.0
+
+
 class EngineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One `[[engines]]` table: what it says, over what `[model]` and `[engine]` say for all."""
 
@@ -311,13 +372,16 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: ModelSettings = ModelSettings()
     engine: EngineSettings = EngineSettings()
     pool: PoolSettings = PoolSettings()
+    ray: RaySettings = RaySettings()
     grammar: GrammarSettings = GrammarSettings()
     admission: AdmissionSettings = AdmissionSettings()
     deadlines: DeadlineSettings = DeadlineSettings()
     idempotency: IdempotencySettings = IdempotencySettings()
+    quotas: QuotaSettings = QuotaSettings()
     limits: LimitSettings = LimitSettings()
     api: ApiSettings = ApiSettings()
     log: LogSettings = LogSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
     engines: tuple[EngineEntry, ...] = ()
 
 

@@ -1,6 +1,7 @@
 """SharedGate: the one gate of a server with several processes, in the process that keeps the others alive."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
@@ -10,7 +11,9 @@ from tidegate.cli.model_service import build_gates
 from tidegate.engines.local.client import LocalEngine
 from tidegate.lifecycle.admission_statistics import AdmissionStatistics
 from tidegate.lifecycle.drain import Drain
+from tidegate.lifecycle.quota_port import QuotaStatistics
 from tidegate.serving.gate_server import GateServer
+from tidegate.serving.shared_quota_gate import SharedQuotaGate
 
 LISTEN_INTERVAL_S = 0.1
 """Our engine tells its gauges to the processes whose requests it runs; this one has none, and asks."""
@@ -35,8 +38,15 @@ class SharedGate:
         """Returns the accounts of one model, over all processes."""
         return self._gate.statistics_of(model)
 
+    @property
+    def quotas(self) -> Callable[[], QuotaStatistics] | None:
+        """Gives the accounts of the store of quotas; None where there is none."""
+        return self._gate.quota_statistics if isinstance(self._gate, SharedQuotaGate) else None
+
     async def start(self, path: Path) -> None:
         """Listens at `path`. Raises OSError."""
+        if isinstance(self._gate, SharedQuotaGate):
+            self._gate.start()
         await self._server.start(path)
         self._task = asyncio.create_task(self._listen(), name="gate gauges")
 
@@ -47,6 +57,8 @@ class SharedGate:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
         await self._server.aclose()
+        if isinstance(self._gate, SharedQuotaGate):
+            await self._gate.aclose()
         self._gate.close()
 
     async def _listen(self) -> None:

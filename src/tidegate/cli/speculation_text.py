@@ -1,5 +1,6 @@
 """What a person is told about speculation: at the start, and by `tidegate doctor`."""
 
+from tidegate.cli.inner_engine import inner_settings
 from tidegate.cli.settings import Settings
 
 
@@ -13,7 +14,7 @@ def speculation_text(settings: Settings) -> str:
 
 def sameness_text(settings: Settings) -> str:
     """Returns one sentence where guesses may change what the model says; empty where they cannot."""
-    if not _is_guessing(settings) or settings.engine.kind != "llama" or settings.engine.repeatable:
+    if not _is_guessing(settings) or inner_settings(settings).engine.kind != "llama" or settings.engine.repeatable:
         return ""
     return (
         "with guesses, text may differ from text without them where two tokens are nearly as likely; "
@@ -22,4 +23,4 @@ def sameness_text(settings: Settings) -> str:
 
 
 def _is_guessing(settings: Settings) -> bool:
-    return settings.engine.speculative != "off" and settings.engine.kind != "scripted"
+    return settings.engine.speculative != "off" and inner_settings(settings).engine.kind != "scripted"

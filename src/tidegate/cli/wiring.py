@@ -17,6 +17,8 @@ from tidegate.cli.model_engines import ModelSite, engine_views, has_rows_of_engi
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.model_service import build_gates, build_service
 from tidegate.cli.open_ledger import StartableLedger, ledger_rules, open_ledger
+from tidegate.cli.open_quotas import OwnGate
+from tidegate.cli.open_telemetry import Telemetry, open_telemetry
 from tidegate.cli.settings import Settings
 from tidegate.cli.sockets import is_loopback
 from tidegate.cli.state_folder import CALIBRATION_FILE, StateFolderError, locate_state_folder, make_private_folder
@@ -35,7 +37,7 @@ from tidegate.http.settings import ServerSettings as HttpServerSettings
 from tidegate.http.tls import TlsFiles
 from tidegate.lifecycle.admission_statistics import AdmissionStatistics
 from tidegate.lifecycle.drain import Drain
-from tidegate.observability.access_log import AccessLog, Write
+from tidegate.observability.access_log import AccessLog, Write, write_all
 from tidegate.observability.audit import AuditLog
 from tidegate.observability.composite_observer import CompositeObserver
 from tidegate.observability.exposition import render_metrics
@@ -47,11 +49,10 @@ from tidegate.serving.admin import AdminView
 from tidegate.serving.answer_recorder import AnswerRecorder
 from tidegate.serving.grammar_check import join_accounts
 from tidegate.serving.idempotent_service import IdempotentService
-from tidegate.serving.local_gate import LocalGate
-from tidegate.serving.model_gates import ModelGates
 from tidegate.serving.model_router import ModelRouter
 from tidegate.serving.remote_gate import RemoteGate
 from tidegate.serving.service import Service
+from tidegate.serving.shared_quota_gate import SharedQuotaGate
 from tidegate.system import SystemClock, entropy
 
 _log = logging.getLogger(__name__)
@@ -65,12 +66,13 @@ class ServerParts:
     ledger: StartableLedger | None
     recorder: AnswerRecorder | None
     drain: Drain
-    gate: LocalGate | ModelGates | RemoteGate
+    gate: OwnGate | RemoteGate
     admin: AdminView
     metrics: MetricsObserver
     observer: Observer
     public_app: AsgiApp
     access: Access
+    telemetry: Telemetry
 
     def accounts_of(self, model: str) -> AdmissionStatistics:
         """Returns the gate's accounts of one model. Raises RuntimeError where the gate is another process's."""
@@ -125,12 +127,16 @@ def build_parts(
     idempotent = IdempotentService(service, recorder, rules, observer, clock)
     admin = AdminView(service, clock.now, lambda accept: render_metrics(metrics.registry, accept), accounts, views)
     access = open_access(settings, clock)
+    telemetry = open_telemetry(settings)
+    metrics.quotas = gate.quota_statistics if isinstance(gate, SharedQuotaGate) else None
+    metrics.telemetry = None if telemetry.pump is None else telemetry.pump.statistics
     ports = AppPorts(
         observer=observer,
         clock=clock,
         entropy=entropy,
         authorise=access.public,
-        write_access=_access_log(settings, logger),
+        write_access=write_all(_writes(settings, logger, telemetry)),
+        tracing=telemetry.policy,
     )
     http = _http_settings(settings)
     return ServerParts(
@@ -144,6 +150,7 @@ def build_parts(
         observer=observer,
         public_app=make_public_app(idempotent, settings=http, ports=ports),
         access=access,
+        telemetry=telemetry,
     )
 
 
@@ -157,8 +164,10 @@ def _calibration_file(settings: Settings) -> str | None:
         return None
 
 
-def _access_log(settings: Settings, logger: FilteringBoundLogger) -> Write | None:
-    return AccessLog(logger).write if settings.log.access else None
+def _writes(settings: Settings, logger: FilteringBoundLogger, telemetry: Telemetry) -> list[Write]:
+    """Returns what hears of every request at its end."""
+    writes: list[Write] = [AccessLog(logger).write] if settings.log.access else []
+    return writes if telemetry.pump is None else [*writes, telemetry.pump.write]
 
 
 def build_admin_app(
@@ -171,7 +180,7 @@ def build_admin_app(
     authorise: Authorise,
 ) -> AsgiApp:
     """Returns the admin application. On loopback only requests that name loopback are answered."""
-    access = _access_log(settings, logger)
+    access = write_all(_writes(settings, logger, Telemetry()))
     return make_admin_app(
         admin,
         operator,

@@ -1,4 +1,4 @@
-"""How a worker process reaches an engine: over the socket of the one that its parent keeps, or on another machine."""
+"""How a worker reaches an engine: over the socket of the one that its parent keeps, on another machine, or on Ray."""
 
 import asyncio
 from pathlib import Path
@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Union
 from structlog.typing import FilteringBoundLogger
 
 from tidegate.cli.engine_specs import EngineSpec
+from tidegate.cli.inner_engine import is_on_ray
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.engines.local.client import LocalEngine
 from tidegate.engines.local.link import EngineLink
 from tidegate.lifecycle.poison import PoisonWatch
 
 if TYPE_CHECKING:
+    from tidegate.cli.ray_keeper import RayKeeper
     from tidegate.cli.remote_keeper import RemoteKeeper
 
 
@@ -38,11 +40,15 @@ def make_worker_engine(
     loaded: LoadedModel,
     logger: FilteringBoundLogger,
     poison: PoisonWatch | None = None,
-) -> Union[LinkedEngine, "RemoteKeeper"]:
+) -> Union[LinkedEngine, "RemoteKeeper", "RayKeeper"]:
     """Returns the way to an engine, not started. Call on the event loop. Raises LoadError.
 
     `socket_path` is None for an engine that is on another machine.
     """
+    if is_on_ray(spec.settings):
+        from tidegate.cli.ray_keeper import make_ray_keeper
+
+        return make_ray_keeper(spec.name, spec.settings, loaded, logger, poison)
     if socket_path is None:
         from tidegate.cli.remote_keeper import RemoteKeeper
 

@@ -60,7 +60,8 @@ REQUEST_HEADERS: dict[str, HeaderRow] = {
         Place.WORKING,
         schema={"type": "integer", "minimum": -100, "maximum": 100},
     ),
-    "traceparent": HeaderRow("W3C trace context.", Place.WORKING),
+    "traceparent": HeaderRow("W3C trace context; what is not well formed is ignored.", Place.EVERYWHERE),
+    "tracestate": HeaderRow("W3C trace context, passed on beside traceparent.", Place.EVERYWHERE),
 }
 
 RESPONSE_HEADERS: dict[str, HeaderRow] = {

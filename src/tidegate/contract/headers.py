@@ -12,6 +12,7 @@ IN_DEADLINE_MS = "x-deadline-ms"
 IN_FIRST_TOKEN_DEADLINE_MS = "x-first-token-deadline-ms"
 IN_PRIORITY = "x-priority"
 IN_TRACEPARENT = "traceparent"
+IN_TRACESTATE = "tracestate"
 
 REQUEST_ID = "X-Request-Id"
 CONTRACT = "Tidegate-Contract"

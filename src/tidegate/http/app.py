@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from tidegate import system
 from tidegate.clock import Clock
 from tidegate.contract.admin import MAX_BODY_BYTES
+from tidegate.contract.headers import IN_TRACEPARENT, IN_TRACESTATE
 from tidegate.errors import InternalError, ServeError
 from tidegate.http.asgi import Receive, Scope, Send
 from tidegate.http.authorise import Authorise, allow_everyone, check_route, forget_credential
@@ -41,6 +42,8 @@ from tidegate.http.write_whole import write_allowed
 from tidegate.lifecycle.principal import Principal
 from tidegate.observability.access_log import MAX_CLIENT_TEXT, AccessRecord, HttpEnded, Write
 from tidegate.observability.observer import NullObserver, Observer
+from tidegate.observability.request_trace import UNTRACED, RequestTrace, TracePolicy, begin_trace
+from tidegate.observability.traced_facts import TracedReply
 from tidegate.serving.call import count_retries
 
 _log = logging.getLogger(__name__)
@@ -62,6 +65,7 @@ class AppPorts:
     authorise: Authorise = allow_everyone
     write_access: Write | None = None
     """Is told of every request at its end."""
+    tracing: TracePolicy = UNTRACED
 
 
 def make_public_app(
@@ -144,6 +148,7 @@ class HttpApp:
             request_id=choose_request_id(head, self._ports.entropy(REQUEST_ID_ENTROPY_BYTES)),
             received_at=self._ports.clock.now(),
             site=self._site,
+            trace=self._begin_trace(head),
         )
         if self._ports.write_access is not None:
             exchange.record = AccessRecord(self._ports.write_access)
@@ -168,7 +173,7 @@ class HttpApp:
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError) and _is_cancelled():
                 raise
-            _log.exception("a request broke: %s %s", exchange.route, exchange.request_id)
+            _log.exception("a request broke: %s", exchange.route, extra=exchange.log_labels)
             failure = InternalError("The server failed to answer.")
         if failure is not None:
             if exchange.is_started:
@@ -213,8 +218,30 @@ class HttpApp:
             user_agent=_cut(head.headers.get("user-agent")),
             is_replayed=exchange.is_replayed,
             num_retries=count_retries(head.headers),
+            trace_id=exchange.trace.trace_id,
+            span_id=exchange.trace.span_id,
+            wire=self._wire_facts(exchange),
         )
         exchange.record.end_reply(facts)
+
+    def _wire_facts(self, exchange: Exchange) -> TracedReply | None:
+        """Returns what only spans need; None where the request is not recorded, or matched nothing of ours."""
+        if not exchange.trace.is_recorded or exchange.head.path in self._open_paths:
+            return None
+        clock, head, status_at = self._ports.clock, exchange.head, exchange.status_at
+        return TracedReply(
+            trace=exchange.trace,
+            received_at=clock.wall() - (clock.now() - exchange.received_at),
+            first_byte_s=None if status_at is None else status_at - exchange.received_at,
+            is_tls=head.is_tls,
+            http_version=head.http_version,
+            port=head.local_port,
+        )
+
+    def _begin_trace(self, head: RequestHead) -> RequestTrace:
+        given = head.headers
+        ports = self._ports
+        return begin_trace(given.get(IN_TRACEPARENT), given.get(IN_TRACESTATE), ports.tracing, ports.entropy)
 
     def _let_in(self, exchange: Exchange) -> None:
         try:
@@ -226,6 +253,8 @@ class HttpApp:
             raise
 
     def _count_status(self, exchange: Exchange, status: int) -> None:
+        if exchange.trace.is_recorded:
+            exchange.status_at = self._ports.clock.now()
         if exchange.is_gone:
             return
         self._ports.observer.http_response(exchange.route, _known(exchange.head.method), status)

@@ -29,6 +29,7 @@ _ALLOWED = (
     names.IN_FIRST_TOKEN_DEADLINE_MS,
     names.IN_PRIORITY,
     names.IN_TRACEPARENT,
+    names.IN_TRACESTATE,
     "openai-organization",
     "openai-project",
 )

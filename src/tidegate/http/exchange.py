@@ -16,6 +16,8 @@ from tidegate.http.pending_bodies import PendingBodies
 from tidegate.http.request_head import RequestHead
 from tidegate.lifecycle.principal import ANONYMOUS, Principal
 from tidegate.observability.access_log import AccessRecord
+from tidegate.observability.logs import log_labels
+from tidegate.observability.request_trace import RequestTrace
 
 _CONTRACT = (names.CONTRACT.lower().encode(), names.CONTRACT_VERSION.encode())
 _REQUEST_ID = names.REQUEST_ID.lower().encode()
@@ -43,12 +45,14 @@ class Exchange:
         request_id: str,
         received_at: float,
         site: "Site",
+        trace: RequestTrace,
     ) -> None:
         self.head = head
         self.receive = receive
         self.send = send
         self.request_id = request_id
         self.received_at = received_at
+        self.trace = trace
         self.route = ""
         self.argument = ""
         self.principal: Principal = ANONYMOUS
@@ -59,6 +63,8 @@ class Exchange:
         """Whether the rest of the body is not worth waiting for: the connection has to end with the answer."""
         self.is_started = False
         self.status: int | None = None
+        self.status_at: float | None = None
+        """When the status went out, on the monotonic clock; known of requests that are traced."""
         self.error_code: str | None = None
         self.is_replayed = False
         """Whether the answer is one that was recorded earlier."""
@@ -69,6 +75,11 @@ class Exchange:
         self._site = site
         self._waiting: WatchedRequest | None = None
         self._watch: DisconnectWatch | None = None
+
+    @property
+    def log_labels(self) -> dict[str, object]:
+        """What a log record about this request names it by; for `extra`."""
+        return log_labels(wire_id=self.request_id, trace_id=self.trace.trace_id, span_id=self.trace.span_id)
 
     async def start(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
         """Sends the status and the headers. Once for each exchange."""

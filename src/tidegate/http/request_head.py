@@ -40,6 +40,7 @@ class RequestHead:
     peer: tuple[str, int] | None
     query: bytes = b""
     local_port: int | None = None
+    is_tls: bool = False
 
     @property
     def line(self) -> Line | None:
@@ -98,6 +99,7 @@ def read_head(scope: Scope) -> RequestHead:
         peer=_read_address(scope.get("client")),
         query=query,
         local_port=None if server is None else server[1],
+        is_tls=scope.get("scheme") == "https",
     )
 
 
@@ -118,10 +120,15 @@ def check_head(head: RequestHead, settings: HttpSettings) -> None:
         raise InvalidValue("The request has more than one Host header.")
 
 
+def is_request_id(text: str) -> bool:
+    """Whether a caller's id of a request is taken as it is."""
+    return _REQUEST_ID.fullmatch(text) is not None
+
+
 def choose_request_id(head: RequestHead, entropy: bytes) -> str:
     """Returns the caller's id when it is well formed, else one minted from `entropy`."""
     given = head.headers.get(names.IN_REQUEST_ID, "")
-    return given if _REQUEST_ID.fullmatch(given) else mint_id("req_", entropy)
+    return given if is_request_id(given) else mint_id("req_", entropy)
 
 
 def _read_address(given: object) -> tuple[str, int] | None:

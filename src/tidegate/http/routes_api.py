@@ -93,4 +93,5 @@ async def _read_call(exchange: Exchange, settings: HttpSettings) -> Call:
         headers=exchange.head.headers,
         principal=exchange.principal,
         record=exchange.record,
+        trace=exchange.trace,
     )

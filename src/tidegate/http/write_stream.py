@@ -36,7 +36,7 @@ async def write_stream(exchange: Exchange, reply: StreamReply, watch: StreamWatc
         mark.num_acts += 1
         await exchange.start(200, _stream_headers(reply.headers))
         mark.num_acts += 1
-        failure = await _pump(reply, exchange.send, mark)
+        failure = await _pump(reply, exchange, mark)
         if failure is None:
             await _send_counted(exchange.send, b"", mark, more_body=False)
         else:
@@ -54,9 +54,9 @@ async def write_stream(exchange: Exchange, reply: StreamReply, watch: StreamWatc
         reply.close(cause)
 
 
-async def _pump(reply: StreamReply, send: Send, mark: StreamMark) -> ServeError | None:
+async def _pump(reply: StreamReply, exchange: Exchange, mark: StreamMark) -> ServeError | None:
     """Returns None at the end of the stream, else what broke it."""
-    take = reply.take
+    take, send = reply.take, exchange.send
     try:
         while True:
             data = await take()
@@ -72,7 +72,7 @@ async def _pump(reply: StreamReply, send: Send, mark: StreamMark) -> ServeError 
     except ServeError as error:
         return error.with_traceback(None)
     except Exception:
-        _log.exception("a stream broke")
+        _log.exception("a stream broke", extra=exchange.log_labels)
         return InternalError("The server failed while it was answering.")
 
 

@@ -3,6 +3,7 @@
 import msgspec
 
 from tidegate.inference.grammar_spec import GrammarRule
+from tidegate.inference.hop import HopLabels
 from tidegate.inference.pooling import PoolingTask
 from tidegate.inference.sampling import SamplingParams, StopRules
 from tidegate.inference.script import Script
@@ -14,8 +15,8 @@ class InferenceRequest(msgspec.Struct, frozen=True, array_like=True):
     `prompt` holds token ids as little-endian unsigned 32-bit integers: a long prompt is viewed, never parsed.
     `num_logprobs` is None for none, 0 for the chosen token's only, n for n alternatives as well; the same for
     `num_prompt_logprobs`, of which those before position `first_scored` are not wanted. `priority`: lower runs first.
-    With `pooling` the prompt is read and nothing is generated: its one choice ends in a delta with `pooled`. New fields
-    are appended with defaults.
+    With `pooling` the prompt is read and nothing is generated: its one choice ends in a delta with `pooled`. `hop` is
+    for logs and traces. New fields are appended with defaults.
     """
 
     request_id: str
@@ -31,6 +32,7 @@ class InferenceRequest(msgspec.Struct, frozen=True, array_like=True):
     grammar: GrammarRule | None = None
     pooling: PoolingTask | None = None
     first_scored: int = 0
+    hop: HopLabels | None = None
 
     @property
     def num_prompt_tokens(self) -> int:

@@ -19,17 +19,13 @@ most `MAX_KEYS`; the one unused for longest goes first, and with it what it has 
 burst at its end and another one right after it.
 """
 
-import math
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from tidegate.errors import LimitFact, RateFacts, RateLimited
+from tidegate.errors import RateFacts
 from tidegate.lifecycle.principal import Quotas
+from tidegate.lifecycle.quota_account import QuotaAccount
 
-WINDOW_S = 60.0
-MAX_RETRY_AFTER_S = 120
-RETRY_AFTER_SLOT_S = 1
-"""Nobody knows when one of the key's requests ends."""
 MAX_KEYS = 10_000
 
 
@@ -42,44 +38,12 @@ class Reservation:
     window: int
 
 
-@dataclass(slots=True)
-class _Account:
-    """One key. `num_tokens` may exceed the quota; `num_carried` of it are the debt of earlier windows."""
-
-    began_at: float | None = None
-    window: int = 0
-    num_requests: int = 0
-    num_tokens: int = 0
-    num_carried: int = 0
-    least_requests: int | None = None
-    least_tokens: int | None = None
-    num_slots: int = 0
-    num_reservations: int = 0
-
-    def roll(self, quotas: Quotas, now: float) -> None:
-        """Ends the window when its time is over. A debt begins the next one at once."""
-        if self.began_at is None or now < self.began_at + WINDOW_S:
-            return
-        num_windows = int((now - self.began_at) // WINDOW_S)
-        paid = (quotas.tokens_per_minute or self.num_tokens) * num_windows
-        self.num_tokens = self.num_carried = max(0, self.num_tokens - paid)
-        self.began_at = self.began_at + num_windows * WINDOW_S if self.num_tokens else None
-        self.window += 1
-        self.num_requests = 0
-        self.least_requests = self.least_tokens = None
-
-    def reset_s(self, num_windows: int, now: float) -> float:
-        if self.began_at is None:
-            return 0.0
-        return min(self.began_at + num_windows * WINDOW_S - now, float(MAX_RETRY_AFTER_S))
-
-
 class KeyQuotas:
     """The accounts of all keys. A key's present quotas come with each call: they may change at any time."""
 
     def __init__(self, max_keys: int = MAX_KEYS) -> None:
         self._max_keys = max_keys
-        self._accounts: OrderedDict[str, _Account] = OrderedDict()
+        self._accounts: OrderedDict[str, QuotaAccount] = OrderedDict()
 
     @property
     def num_keys(self) -> int:
@@ -98,13 +62,10 @@ class KeyQuotas:
     def claim_slot(self, key_id: str, quotas: Quotas, now: float) -> None:
         """Counts one more request of the key. Raises RateLimited (`concurrency`); nothing is held then."""
         account = self._account(key_id)
-        if quotas.concurrency is not None and account.num_slots >= quotas.concurrency:
-            raise RateLimited(
-                "This key has as many requests under way as it may.",
-                retry_after_s=RETRY_AFTER_SLOT_S,
-                limit=LimitFact("concurrency", quotas.concurrency, account.num_slots + 1, "key"),
-                rate=self.facts(key_id, quotas, now),
-            )
+        account.roll(quotas, now)
+        refusal = account.slot_refusal(quotas, account.num_slots, now)
+        if refusal is not None:
+            raise refusal
         account.num_slots += 1
 
     def release_slot(self, key_id: str) -> None:
@@ -117,18 +78,9 @@ class KeyQuotas:
             return
         account = self._account(key_id)
         account.roll(quotas, now)
-        used = {"requests_per_minute": account.num_requests, "tokens_per_minute": account.num_tokens}
-        limits = {"requests_per_minute": quotas.requests_per_minute, "tokens_per_minute": quotas.tokens_per_minute}
-        for name, limit in limits.items():
-            if limit is not None and used[name] >= limit:
-                facts = self._facts(account, quotas, now)
-                reset_s = facts.reset_requests_s if name == "requests_per_minute" else facts.reset_tokens_s
-                raise RateLimited(
-                    f"This key's quota is used up: {name.replace('_', ' ')}.",
-                    retry_after_s=min(max(1, math.ceil(reset_s or 0.0)), MAX_RETRY_AFTER_S),
-                    limit=LimitFact(name, limit, used[name] + 1, "key"),
-                    rate=facts,
-                )
+        refusal = account.refusal(quotas, now)
+        if refusal is not None:
+            raise refusal
 
     def reserve(self, key_id: str, quotas: Quotas, num_tokens: int, now: float) -> Reservation | None:
         """Counts one request and its tokens; call `check` before. Returns None for a key without rates."""
@@ -141,7 +93,7 @@ class KeyQuotas:
         account.num_requests += 1
         account.num_tokens += num_tokens
         account.num_reservations += 1
-        self._note_least(account, quotas)
+        account.note_least(quotas)
         return Reservation(key_id, num_tokens, account.window)
 
     def settle(self, reservation: Reservation, quotas: Quotas, num_used: int, now: float) -> None:
@@ -160,27 +112,9 @@ class KeyQuotas:
             return None
         account = self._account(key_id)
         account.roll(quotas, now)
-        return self._facts(account, quotas, now)
+        return account.facts(quotas, now)
 
-    def _facts(self, account: _Account, quotas: Quotas, now: float) -> RateFacts:
-        self._note_least(account, quotas)
-        requests, tokens = quotas.requests_per_minute, quotas.tokens_per_minute
-        num_windows = 1 if tokens is None else max(1, account.num_tokens // tokens)
-        return RateFacts(
-            limit_requests=requests,
-            remaining_requests=account.least_requests,
-            reset_requests_s=None if requests is None else account.reset_s(1, now),
-            limit_tokens=tokens,
-            remaining_tokens=account.least_tokens,
-            reset_tokens_s=None if tokens is None else account.reset_s(num_windows, now),
-        )
-
-    @staticmethod
-    def _note_least(account: _Account, quotas: Quotas) -> None:
-        account.least_requests = _least(account.least_requests, quotas.requests_per_minute, account.num_requests)
-        account.least_tokens = _least(account.least_tokens, quotas.tokens_per_minute, account.num_tokens)
-
-    def _give_back(self, reservation: Reservation, quotas: Quotas, num_tokens: int, now: float) -> _Account | None:
+    def _give_back(self, reservation: Reservation, quotas: Quotas, num_tokens: int, now: float) -> QuotaAccount | None:
         account = self._accounts.get(reservation.key_id)
         if account is None:
             return None
@@ -194,14 +128,14 @@ class KeyQuotas:
             account.num_tokens -= paid_off
         return account
 
-    def _account(self, key_id: str) -> _Account:
+    def _account(self, key_id: str) -> QuotaAccount:
         account = self._accounts.get(key_id)
         if account is not None:
             self._accounts.move_to_end(key_id)
             return account
         if len(self._accounts) >= self._max_keys:
             self._drop_oldest()
-        account = self._accounts[key_id] = _Account()
+        account = self._accounts[key_id] = QuotaAccount()
         return account
 
     def _drop_oldest(self) -> None:
@@ -210,10 +144,3 @@ class KeyQuotas:
             if not account.num_slots and not account.num_reservations:
                 del self._accounts[key_id]
                 return
-
-
-def _least(least: int | None, limit: int | None, num_used: int) -> int | None:
-    if limit is None:
-        return None
-    left = max(0, limit - num_used)
-    return left if least is None else min(least, left, limit)

@@ -186,6 +186,22 @@ GRAMMARS: tuple[Metric, ...] = (
     _metric("grammar_compiles_overdue", _GAUGE, "Compilations that run beyond their limit."),
 )
 
+QUOTAS: tuple[Metric, ...] = (
+    _metric("quota_slots", _GAUGE, "Requests under way that this server has counted in the shared store."),
+    _metric("quota_questions", _COUNTER, "Questions to the shared store: answered, unanswered.", "outcome"),
+)
+"""Where several servers share a store of quotas."""
+
+TELEMETRY: tuple[Metric, ...] = (
+    _metric("telemetry_waiting_requests", _GAUGE, "Ended requests whose spans wait for the exporter."),
+    _metric(
+        "telemetry_requests",
+        _COUNTER,
+        "Recorded requests by what became of their spans: exported, failed (not taken by the collector), dropped.",
+        "outcome",
+    ),
+)
+
 PROCESS: tuple[Metric, ...] = (
     _metric("event_loop_tasks", _GAUGE, "Tasks of the server's event loop."),
     _metric("event_loop_lag_seconds", _HISTOGRAM, "How late a timer of the server's event loop fires."),
@@ -193,4 +209,16 @@ PROCESS: tuple[Metric, ...] = (
 
 BUILD = _metric("build", Kind.INFO, "Version of the server and of its Python.", "version", "python")
 
-CATALOG: tuple[Metric, ...] = (*ENGINE, *POOL, *ADMISSION, *REQUESTS, *LEDGER, *IDEMPOTENCY, *GRAMMARS, *PROCESS, BUILD)
+CATALOG: tuple[Metric, ...] = (
+    *ENGINE,
+    *POOL,
+    *ADMISSION,
+    *REQUESTS,
+    *LEDGER,
+    *IDEMPOTENCY,
+    *GRAMMARS,
+    *QUOTAS,
+    *TELEMETRY,
+    *PROCESS,
+    BUILD,
+)

@@ -28,6 +28,7 @@ MAX_TRACEBACK_LINE_CHARS = 300
 
 _COLORS = {"debug": "\x1b[2m", "warning": "\x1b[33m", "error": "\x1b[31m", "critical": "\x1b[31;1m"}
 _RESET = "\x1b[0m"
+_LABELS = "labels"
 
 # structlog's own types for a record are open dictionaries of anything.
 Record = MutableMapping[str, Any]
@@ -93,6 +94,11 @@ def configure_logging(settings: LogSettings, stream: TextIO, wall: Callable[[], 
     return logger
 
 
+def log_labels(**labels: str) -> dict[str, object]:
+    """Returns the `extra` of a record of the standard library's logging that shall have further fields."""
+    return {_LABELS: labels}
+
+
 class LibraryHandler(logging.Handler):
     """Passes the records of the standard library's logging on to a logger of ours."""
 
@@ -107,7 +113,8 @@ class LibraryHandler(logging.Handler):
             message = f"a record of {record.name} that cannot be formatted"
         level = min(max(record.levelno // 10 * 10, logging.DEBUG), logging.CRITICAL)
         error = record.exc_info[1] if record.exc_info else None
-        self._logger.log(level, message, logger=record.name, exc_info=error)
+        labels = getattr(record, _LABELS, {})
+        self._logger.log(level, message, logger=record.name, exc_info=error, **labels)
 
 
 def _processors(settings: LogSettings, stream: TextIO, wall: Callable[[], float]) -> list[Callable[..., Any]]:

@@ -28,7 +28,16 @@ from tidegate.observability.catalog import Kind, Metric
 from tidegate.observability.histogram import Histogram
 from tidegate.observability.label_counter import OTHER, LabelCounter
 from tidegate.observability.observer import EngineChanged, GrammarChecked, RequestEnded
-from tidegate.observability.views import AdmissionView, EngineRowView, EngineView, GaugesView, GrammarsView, LedgerView
+from tidegate.observability.views import (
+    AdmissionView,
+    EngineRowView,
+    EngineView,
+    GaugesView,
+    GrammarsView,
+    LedgerView,
+    QuotasView,
+    TelemetryView,
+)
 
 SUCCESSES = frozenset({"stop", "length", "tool_calls", "content_filter", "read"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -77,6 +86,10 @@ class MetricsObserver:
         """Gives a row for each engine; None where there is only one, and their metrics absent."""
         self.grammars: Callable[[], GrammarsView] | None = None
         """Gives the accounts of compiled constraints; None where none are served, and their metrics absent."""
+        self.telemetry: Callable[[], TelemetryView] | None = None
+        """Gives the accounts of exported spans; None where none are, and their metrics absent."""
+        self.quotas: Callable[[], QuotasView] | None = None
+        """Gives the accounts of a shared store of quotas; None where there is none, and their metrics absent."""
         self.num_tasks: Callable[[], int] = lambda: 0
         """Counts the tasks of this process' event loop; asked at every scrape, on that loop."""
         self._counters = {
@@ -171,6 +184,10 @@ class MetricsObserver:
             series.update(_ledger_series(self._ledger()))
         if self.grammars is not None:
             series.update(_grammar_series(self.grammars()))
+        if self.quotas is not None:
+            series.update(_quota_series(self.quotas()))
+        if self.telemetry is not None:
+            series.update(_telemetry_series(self.telemetry()))
         series.update((name, counter.items()) for name, counter in self._counters.items())
         series["tidegate_event_loop_tasks"] = [((), float(self.num_tasks()))]
         series["tidegate_tokens_delivered"] = [((), float(self._num_delivered))]
@@ -286,6 +303,26 @@ def _ledger_series(ledger: LedgerView) -> dict[str, Series]:
         "tidegate_idempotency_entries": [((), float(ledger.num_entries))],
         "tidegate_idempotency_bytes": [((), float(ledger.num_bytes))],
         "tidegate_idempotency_evictions": [((), float(ledger.num_evicted))],
+    }
+
+
+def _quota_series(quotas: QuotasView) -> dict[str, Series]:
+    outcomes = {"answered": quotas.num_answered, "unanswered": quotas.num_unanswered}
+    return {
+        "tidegate_quota_slots": [((), float(quotas.num_slots))],
+        "tidegate_quota_questions": [((outcome,), float(number)) for outcome, number in outcomes.items()],
+    }
+
+
+def _telemetry_series(telemetry: TelemetryView) -> dict[str, Series]:
+    outcomes = {
+        "exported": telemetry.num_exported,
+        "failed": telemetry.num_failed,
+        "dropped": telemetry.num_dropped,
+    }
+    return {
+        "tidegate_telemetry_waiting_requests": [((), float(telemetry.num_waiting))],
+        "tidegate_telemetry_requests": [((outcome,), float(number)) for outcome, number in outcomes.items()],
     }
 
 

@@ -7,6 +7,8 @@ from typing import Protocol
 
 import msgspec
 
+from tidegate.observability.traced_facts import TracedWork
+
 
 class RequestEnded(msgspec.Struct, frozen=True, kw_only=True):
     """Everything worth counting about one request to a route that takes a body, at its end.
@@ -37,6 +39,8 @@ class RequestEnded(msgspec.Struct, frozen=True, kw_only=True):
     key_name: str | None = None
     num_retries: int = 0
     """The client's own count of earlier attempts (`x-stainless-retry-count`)."""
+    details: TracedWork | None = None
+    """For spans alone; None where the request is not recorded."""
 
 
 class EngineChanged(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,8 @@
 """What metrics read of the engine and of admission, said as shapes: observability lies below both of them.
 
 `engine.gauges.EngineStatus`, `serving.engine_rows.EngineRow`, `lifecycle.admission_statistics.AdmissionStatistics`,
-`lifecycle.ledger_port.LedgerStatistics` and `serving.grammar_check.GrammarAccounts` have these shapes.
+`lifecycle.ledger_port.LedgerStatistics`, `serving.grammar_check.GrammarAccounts` and
+`telemetry.span_pump.PumpStatistics` and `lifecycle.quota_port.QuotaStatistics` have these shapes.
 """
 
 from collections.abc import Mapping
@@ -182,3 +183,27 @@ class GrammarsView(Protocol):
     def num_pending(self) -> int: ...
     @property
     def num_overdue(self) -> int: ...
+
+
+class TelemetryView(Protocol):
+    """Requests by what became of their spans."""
+
+    @property
+    def num_waiting(self) -> int: ...
+    @property
+    def num_exported(self) -> int: ...
+    @property
+    def num_failed(self) -> int: ...
+    @property
+    def num_dropped(self) -> int: ...
+
+
+class QuotasView(Protocol):
+    """A store of quotas that several servers share, as this one sees it."""
+
+    @property
+    def num_slots(self) -> int: ...
+    @property
+    def num_answered(self) -> int: ...
+    @property
+    def num_unanswered(self) -> int: ...

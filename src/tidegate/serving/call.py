@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from tidegate.lifecycle.principal import ANONYMOUS, Principal
 from tidegate.observability.access_log import AccessRecord
+from tidegate.observability.request_trace import RequestTrace
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class Call:
     headers: dict[str, str] = field(default_factory=dict)
     principal: Principal = ANONYMOUS
     record: AccessRecord = field(default_factory=AccessRecord)
+    trace: RequestTrace | None = None
 
     @property
     def num_retries(self) -> int:

@@ -69,8 +69,6 @@ _NO_SCRIPT = FieldUse(use="not_served", reason="only the scripted engine takes a
 _TOOLS = frozenset({"tools", "functions"})
 _NO_PLACE_FOR_TOOLS = FieldUse(use="not_served", reason="the model's chat template has no place for tools")
 _CONSTRAINTS = frozenset({"response_format", "structured_outputs"})
-_NO_TRACING = frozenset({headers.IN_TRACEPARENT})
-"""Accepted, and not passed on yet."""
 _RETRIES: dict[Retry, RetryAdvice] = {
     Retry.NO: "never",
     Retry.LATER: "later",
@@ -353,10 +351,9 @@ def _deadlines(facts: ServerFacts, principal: Principal) -> Deadlines:
 
 
 def _headers() -> Headers:
-    unserved = UNSERVED_HEADERS.keys() | _NO_TRACING
     return Headers(
         request={
-            name: DescribedHeader(served=name.lower() not in unserved, meaning=row.meaning)
+            name: DescribedHeader(served=name.lower() not in UNSERVED_HEADERS, meaning=row.meaning)
             for name, row in REQUEST_HEADERS.items()
         },
         response={name: DescribedHeader(served=True, meaning=row.meaning) for name, row in RESPONSE_HEADERS.items()},

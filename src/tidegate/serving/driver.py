@@ -35,6 +35,7 @@ from tidegate.serving.mailbox import IndexedEvent, Mailbox
 from tidegate.serving.prepared import PreparedCall
 from tidegate.serving.prompt_flow import PromptFlow, PromptSink
 from tidegate.serving.surroundings import Surroundings
+from tidegate.serving.traced_work import trace_work
 from tidegate.serving.usage import TokenCounts
 
 STREAM_STATUS = 200
@@ -65,7 +66,6 @@ class RequestDriver:
         self._num_in_engine = len(self._choices)
         self._is_held = False
         self._has_output = False
-        self._submitted_at = call.context.received_at
         self._is_submitted = False
         self._timer = DeadlineTimer(
             call.context.deadlines,
@@ -79,6 +79,7 @@ class RequestDriver:
     def start(self) -> None:
         """Asks the gate for entry. What follows is decided in `admit` and `refuse`, or by a deadline."""
         self.call.context.record.begin_work()
+        self.story.entered_at = self._around.clock.now()
         self._timer.check()
         if self.story.error is None:
             self._around.gate.enter(self._ticket(), self)
@@ -105,7 +106,7 @@ class RequestDriver:
     def admit(self, rate: RateFacts | None) -> None:
         """Hands the prompts to the engine."""
         self.rate = rate
-        self._submitted_at = self._around.clock.now()
+        self.story.admitted_at = self._around.clock.now()
         self._apply(Event.ADMIT)
         try:
             self.lane = self._around.lane()
@@ -206,6 +207,11 @@ class RequestDriver:
             self._apply(Event.EXPIRE)
             self.note_sent(Event.SEND_ERROR, row_of(error).status)
 
+    @property
+    def _admitted_s(self) -> float:
+        at = self.story.admitted_at
+        return 0.0 if at is None else at - self.story.received_at
+
     # ---- from the engine ----
 
     def deliver(self, sink: PromptSink, delta: TokenDelta) -> None:
@@ -215,6 +221,7 @@ class RequestDriver:
         try:
             self._deliver(sink, delta)
         except Exception as fault:
+            fault.add_note(self.call.context.note)
             self._around.on_fault(fault)
             self.expire(InternalError("An internal error occurred."))
             if delta.finish is not None and sink.is_open[delta.choice]:
@@ -253,7 +260,7 @@ class RequestDriver:
             self._around.gate.note_started(self.call.context.request_id)
         if delta.num_prompt_tokens:
             sink.num_prompt_tokens = delta.num_prompt_tokens
-            queue_s = self._submitted_at - self.story.received_at + delta.queue_s
+            queue_s = self._admitted_s + delta.queue_s
             self.story.queue_s = max(queue_s, self.story.queue_s or 0.0)
 
     def _feed(self, sink: PromptSink, index: int, choice: ChoiceReader, delta: TokenDelta) -> None:
@@ -363,7 +370,8 @@ class RequestDriver:
             self.call.context.record.end_work(None)
             return
         now, was_told = self._around.clock.now(), self.machine.reply is Reply.SENT_ERROR
-        facts = describe_end(self.call, story, self.counts, now=now, was_told=was_told)
+        details = trace_work(self.call, story, self.counts, self._choices, self._last_token_at)
+        facts = describe_end(self.call, story, self.counts, now=now, was_told=was_told, details=details)
         observer.request_ended(facts)
         self.call.context.record.end_work(facts)
 

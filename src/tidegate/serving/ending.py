@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from tidegate.contract.error_table import row_of
 from tidegate.errors import ServeError
 from tidegate.observability.observer import RequestEnded
+from tidegate.observability.traced_facts import TracedWork
 from tidegate.serving.call import Call
 from tidegate.serving.prepared import PreparedCall
 from tidegate.serving.usage import TokenCounts
@@ -15,6 +16,10 @@ class Story:
     """What has happened to one request. Instants are of the monotonic clock; None for what has not happened."""
 
     received_at: float
+    entered_at: float | None = None
+    """The gate was asked."""
+    admitted_at: float | None = None
+    """The gate let it in."""
     started_at: float | None = None
     """The engine's first word of it."""
     queue_s: float | None = None
@@ -29,7 +34,15 @@ class Story:
     """The HTTP status that was sent."""
 
 
-def describe_end(call: PreparedCall, story: Story, counts: TokenCounts, *, now: float, was_told: bool) -> RequestEnded:
+def describe_end(
+    call: PreparedCall,
+    story: Story,
+    counts: TokenCounts,
+    *,
+    now: float,
+    was_told: bool,
+    details: TracedWork | None = None,
+) -> RequestEnded:
     """Returns the facts of a request that has ended on both sides; `was_told`: its client got the story's error."""
     outcome = story.cause or ("error" if story.error is not None else story.finish_reason or "error")
     return RequestEnded(
@@ -49,6 +62,7 @@ def describe_end(call: PreparedCall, story: Story, counts: TokenCounts, *, now: 
         is_stream=call.is_stream,
         key_name=call.context.principal.log_name,
         num_retries=call.context.num_retries,
+        details=details,
     )
 
 

@@ -13,6 +13,7 @@ from tidegate.contract.unknown_fields import UnknownFieldPolicy, reported_fields
 from tidegate.errors import ContextLengthExceeded, LimitFact, UnsupportedParameter
 from tidegate.ids import mint_id
 from tidegate.inference.grammar_spec import GrammarRule
+from tidegate.inference.hop import HopLabels
 from tidegate.inference.model_info import ModelInfo
 from tidegate.inference.request import InferenceRequest
 from tidegate.inference.sampling import SamplingParams
@@ -140,6 +141,8 @@ class Preparation:
             ),
             principal=principal,
             record=call.record,
+            hop=None if call.trace is None else call.trace.hop(call.wire_id),
+            trace=call.trace,
         )
 
     def fingerprint(self) -> str:
@@ -203,6 +206,7 @@ class PromptSource:
     reading: OutputReading = PLAIN_READING
     starts_after: tuple[tuple[int, ...], ...] = ()
     key_id: str = ""
+    hop: HopLabels | None = None
 
 
 def prepare_prompt(
@@ -235,6 +239,7 @@ def prepare_prompt(
         cache_salt=cache_scope(source.key_id, request.cache_salt),
         script=planned.script if planned is not None else None,
         grammar=_grammar_rule(source, preparation),
+        hop=source.hop,
     )
     plan = _choice_plan(request, source, counts, preparation)
     return PreparedPrompt(inference, plan, source.token_ids, source.echo_text)

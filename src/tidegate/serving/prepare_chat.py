@@ -46,7 +46,7 @@ def prepare_chat(call: Call, preparation: Preparation) -> PreparedCall:
         raise InvalidTemplateInput("the chat template leaves nothing for the model to read", param="messages")
     source = PromptSource(token_ids, vocabulary, context.request_id, context.priority)
     reading = _reading(use, formats, preparation, planned, state)
-    source = replace(source, reading=reading, key_id=context.principal.key_id)
+    source = replace(source, reading=reading, key_id=context.principal.key_id, hop=context.hop)
     if constraint is not None:
         placed = _place(constraint, preparation, state)
         constraint = placed.constraint

@@ -32,6 +32,7 @@ def prepare_completion(call: Call, preparation: Preparation) -> PreparedCall:
         request_id = context.request_id if i == 0 else f"{context.request_id}-{i}"
         key_id, priority = context.principal.key_id, context.priority
         source = replace(source, request_id=request_id, priority=priority, constraint=constraint, key_id=key_id)
+        source = replace(source, hop=context.hop)
         prompts.append(prepare_prompt(request, source, preparation, sampling, planned))
     counts = logprob_counts(request)
     options = request.stream_options

@@ -129,6 +129,7 @@ class ReadingPreparation(Generic[Request]):
                 cache_salt=scope,
                 pooling=reading.task,
                 first_scored=0 if is_pooled else len(reading.token_ids) - reading.num_scored,
+                hop=context.hop,
             )
             reader = VectorChoice if is_pooled else partial(LikelihoodChoice, reading.num_scored)
             prompts.append(PreparedPrompt(inference, plan, reading.token_ids, make_reader=reader))

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tidegate.inference.event import StreamEvent
+from tidegate.inference.hop import HopLabels
 from tidegate.inference.request import InferenceRequest
 from tidegate.lifecycle.deadline import NO_DEADLINES, Deadlines
 from tidegate.lifecycle.principal import ANONYMOUS, Principal
 from tidegate.observability.access_log import AccessRecord
+from tidegate.observability.request_trace import RequestTrace
 from tidegate.serving.choice import ChoicePlan, ChoiceStream
 from tidegate.serving.choice_reader import ChoiceReader
 from tidegate.serving.chunk_head import ReplyIdentity
@@ -31,6 +33,14 @@ class CallContext:
     deadlines: Deadlines = NO_DEADLINES
     principal: Principal = ANONYMOUS
     record: AccessRecord = field(default_factory=AccessRecord)
+    hop: HopLabels | None = None
+    """What engines are told of where the request comes from."""
+    trace: RequestTrace | None = None
+
+    @property
+    def note(self) -> str:
+        """Names the request in a traceback."""
+        return f"request {self.request_id}" + ("" if self.trace is None else f", trace {self.trace.trace_id}")
 
 
 class ReadAssembler(Protocol):

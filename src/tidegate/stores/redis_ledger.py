@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidegate.lifecycle.ledger import LedgerLimits
 from tidegate.lifecycle.ledger_port import (
@@ -25,15 +25,12 @@ from tidegate.lifecycle.ledger_port import (
     Replay,
 )
 from tidegate.stores import redis_scripts
-
-if TYPE_CHECKING:
-    from redis.asyncio import Redis
+from tidegate.stores.redis_client import RedisUnusable, connect_redis
 
 LEASE_S = 8.0
 """How long the claim of a vanished process blocks its key."""
 RENEWALS_PER_LEASE = 4
 ANSWER_TIMEOUT_S = 2.0
-MAX_CONNECTIONS = 32
 _RENEWED_AT_ONCE = 100
 _GENERATION_BYTES = 16
 
@@ -47,7 +44,10 @@ class RedisLedger:
     def __init__(
         self, url: str, limits: LedgerLimits, entropy: Callable[[int], bytes], *, lease_s: float = LEASE_S
     ) -> None:
-        self._client = _connect(url)
+        try:
+            self._client = connect_redis(url, setting="idempotency.redis_url", timeout_s=ANSWER_TIMEOUT_S)
+        except RedisUnusable as error:
+            raise LedgerBroken(str(error)) from None
         self._limits = limits
         self._entropy = entropy
         self._lease_s = lease_s
@@ -165,24 +165,3 @@ class RedisLedger:
             lost, *_ = await self._run("renew", arguments)
             for generation in lost:
                 self._held.pop(generation.decode(), None)
-
-
-def _connect(url: str) -> "Redis":
-    """Returns a client that has not connected yet."""
-    try:
-        from redis.asyncio import BlockingConnectionPool, Redis
-    except ImportError:
-        raise LedgerBroken(
-            "idempotency.store = \"redis\" needs the package redis: pip install 'tidegate[redis]'"
-        ) from None
-    try:
-        pool = BlockingConnectionPool.from_url(
-            url,
-            max_connections=MAX_CONNECTIONS,
-            timeout=ANSWER_TIMEOUT_S,
-            socket_timeout=ANSWER_TIMEOUT_S,
-            socket_connect_timeout=ANSWER_TIMEOUT_S,
-        )
-    except ValueError as error:
-        raise LedgerBroken(f"idempotency.redis_url is not a URL of Redis: {error}") from None
-    return Redis(connection_pool=pool)

@@ -147,6 +147,16 @@ _PUBLIC = (
 )
 
 _ECHOED = "trace-{marker}.A_9"
+_TRACE, _SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+_TRACES = (
+    ("well_formed", f"00-{_TRACE}-{_SPAN}-01", "vendor=t61rcWkgMzE"),
+    ("later_version", f"cc-{_TRACE}-{_SPAN}-01-what.the=future", "a=1,,b=2"),
+    ("zero", f"00-{'0' * 32}-{'0' * 16}-01", "a=1"),
+    ("capitals", f"00-{_TRACE.upper()}-{_SPAN}-01", "A=1"),
+    ("forbidden_version", f"ff-{_TRACE}-{_SPAN}-01", "a=1,a=2"),
+    ("no_trace", "{marker}", "=" * 600),
+    ("empty", "", ""),
+)
 _OWN = (
     _own(
         "request_id_echo",
@@ -175,6 +185,17 @@ _OWN = (
             expect(has_own_request_id, name, hostile=hostile)
             for name, hostile in (("markup", HOSTILE), ("long", "a" * 64), ("empty", "{marker}"), ("not_ascii", "é"))
         ),
+    ),
+    _own(
+        "trace_context",
+        "A trace context is taken where it is well formed, and ignored where it is not",
+        "A proxy with tracing of its own, or a bug in it, makes every call fail.",
+        "trace",
+        tuple(
+            Ask(name=name, body=_SHORT, headers={"traceparent": parent, "tracestate": state})
+            for name, parent, state in _TRACES
+        ),
+        tuple(expect(has_status, name, allowed=(200,)) for name, _, _ in _TRACES),
     ),
     _own(
         "contract",

@@ -40,6 +40,10 @@ TIDEGATE: Mapping[str, tuple[str, str]] = {
         "compression.",
         "CONTRACT.md section 2",
     ),
+    "headers.trace": (
+        "`traceparent` and `tracestate` are W3C trace context; what is not well formed is ignored.",
+        "CONTRACT.md section 2",
+    ),
     "limits.published": (
         "Limits and their values stand in /v1/contract; what is at a limit passes, and one more is refused with "
         "`limit` {name, value, actual, scope}.",

@@ -8,16 +8,15 @@ dies with again, is refused (`lifecycle/poison.py`). Somebody else connects (`li
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from tidegate import system
 from tidegate.engine.framing import FramingError, LimitError
 from tidegate.engine.gauges import EngineGauges, EngineStatus
 from tidegate.engine.messages import AbortRequest, AddRequest, Command, EngineReady, FlushCache, HoldRequest, Ping
 from tidegate.engine.port import DeltaSink
-from tidegate.engines.local.channel import EngineChannel
 from tidegate.engines.tell import fail_sink, tell_all
-from tidegate.errors import EngineLost, EngineRefused, EngineUnavailable, InternalError
+from tidegate.errors import EngineLost, EngineRefused, EngineUnavailable, InternalError, ServeError
 from tidegate.inference.fingerprint import fingerprint
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.model_info import ModelInfo
@@ -31,6 +30,24 @@ MAX_FLUSHES = 16
 """Flushes of the cache that may wait for their answer at once."""
 
 _COMPLETE = frozenset(EngineFinish) - {EngineFinish.ABORTED, EngineFinish.FAILED}
+
+
+class CommandLine(Protocol):
+    """The way to one start of an engine: a connection to its process, or a session with an actor around it."""
+
+    @property
+    def is_congested(self) -> bool:
+        """True while too many commands wait."""
+        ...
+
+    @property
+    def was_told_to_end(self) -> bool:
+        """True when the engine said that it ends because somebody wants it to: no request is to blame."""
+        ...
+
+    def send(self, command: Command) -> None:
+        """Sends a command. Without effect when the line is dead. Raises LimitError when the command is too long."""
+        ...
 
 
 class _Route:
@@ -70,6 +87,8 @@ class LocalEngine:
         self.describe: Callable[[], str] | None = None
         """Set by a supervisor: what is being done about an engine that is not ready."""
         self.num_stalls = 0
+        self.is_draining = False
+        """Set by whoever connects: the engine finishes what is open and takes nothing new."""
         self._report = report
         self._now = now or system.SystemClock().now
         self._poison = PoisonWatch() if poison is None else poison
@@ -77,7 +96,7 @@ class LocalEngine:
         self._num_flushes = 0
         self._fence = GenerationFence()
         self._routes: dict[str, _Route] = {}
-        self._channel: EngineChannel | None = None
+        self._channel: CommandLine | None = None
         self._epoch = 0
         self._model: ModelInfo | None = None
         self._gauges = EngineGauges()
@@ -86,7 +105,8 @@ class LocalEngine:
 
     @property
     def is_ready(self) -> bool:
-        return self._channel is not None
+        """Whether it takes requests."""
+        return self._channel is not None and not self.is_draining
 
     @property
     def num_open(self) -> int:
@@ -106,7 +126,7 @@ class LocalEngine:
     def submit(self, request: InferenceRequest, sink: DeltaSink) -> None:
         """See `Engine.submit`. Raises EngineRefused for a request that is too long to send, or poison."""
         channel = self._channel
-        if channel is None:
+        if channel is None or self.is_draining:
             raise EngineUnavailable("The engine is not ready.", retry_after_s=self._bounded_retry_s())
         if channel.is_congested:
             raise EngineUnavailable("The engine does not keep up.", retry_after_s=1)
@@ -175,7 +195,7 @@ class LocalEngine:
         """Asks for a sign of life; without effect when there is no connection."""
         self._send(Ping(nonce))
 
-    def take_greeting(self, channel: EngineChannel, greeting: EngineReady) -> None:
+    def take_greeting(self, channel: CommandLine, greeting: EngineReady) -> None:
         """See `ChannelOwner.take_greeting`: refuses an epoch older than one seen before."""
         try:
             self._fence.advance(greeting.epoch)
@@ -219,7 +239,13 @@ class LocalEngine:
         if on_answer is not None:
             on_answer(num_blocks)
 
-    def lose(self, channel: EngineChannel, reason: str) -> None:
+    def fail_request(self, request_id: str, epoch: int, error: ServeError) -> None:
+        """The engine has given up one request, with a reason of its own; all others go on."""
+        if self._fence.admits(request_id, epoch):
+            self._fence.close(request_id)
+            fail_sink(self._routes.pop(request_id).sink, error, self._report)
+
+    def lose(self, channel: CommandLine, reason: str) -> None:
         """See `ChannelOwner.lose`: fails every open sink."""
         if channel is not self._channel:
             return

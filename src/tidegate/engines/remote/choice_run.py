@@ -105,9 +105,10 @@ class ChoiceRun:
 
     def _begin(self, pool: ConnectionPool, connection: HttpConnection) -> None:
         self._connection = connection
-        head = pool.endpoint.head("POST", self._order.path, len(self._order.body))
-        connection.send(head + self._order.body, self)
-        self._order = Order(self._order.path, b"", self._order.is_stream)
+        order = self._order
+        head = pool.endpoint.head("POST", order.path, len(order.body), order.headers)
+        connection.send(head + order.body, self)
+        self._order = Order(order.path, b"", order.is_stream)
         if self._is_held:
             connection.pause(paused=True)
 

@@ -7,6 +7,7 @@ An abort closes the exchange, so nothing of it can come late; a hold stops readi
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,7 @@ from tidegate.engines.remote.accounts import RemoteAccounts
 from tidegate.engines.remote.choice_run import ChoiceRun, Ending
 from tidegate.engines.remote.connection_pool import MAX_CONNECTIONS, ConnectionPool
 from tidegate.engines.remote.dialect import Dialect, Introduction, Order, Piece
+from tidegate.engines.remote.hop_headers import hop_headers
 from tidegate.engines.remote.remote_error import lost, not_sent, refusal_of
 from tidegate.engines.remote.route import Route
 from tidegate.engines.remote.side_orders import SideOrders
@@ -108,7 +110,8 @@ class RemoteEngine:
             raise EngineRefused("The engine stopped each time it worked on this request; it is refused for a while.")
         route = Route(sink, request, self._epoch, self._now())
         for choice in range(request.num_choices):
-            order = dialect.order(request, choice, self._remote_id(request.request_id, choice))
+            remote_id = self._remote_id(request.request_id, choice)
+            order = replace(dialect.order(request, choice, remote_id), headers=hop_headers(request.hop, remote_id))
             route.runs[choice] = ChoiceRun(self, order, dialect.reader(request, choice), choice)
         self._fence.open(request.request_id, self._epoch)
         self._routes[request.request_id] = route

@@ -18,11 +18,15 @@ from tidegate.inference.request import InferenceRequest
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One POST of JSON. `is_stream`: the answer is an event stream, otherwise one body."""
+    """One POST of JSON. `is_stream`: the answer is an event stream, otherwise one body.
+
+    `headers` are what `hop_headers` says.
+    """
 
     path: str
     body: bytes
     is_stream: bool = True
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 class Piece(msgspec.Struct):

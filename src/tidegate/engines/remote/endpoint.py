@@ -27,12 +27,13 @@ class Endpoint:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self.is_tls else 'http'}://{host}:{self.port}{self.base_path}"
 
-    def head(self, method: str, path: str, body_bytes: int | None) -> bytes:
-        """Returns the head of a request; `body_bytes` is None for one without a body."""
+    def head(self, method: str, path: str, body_bytes: int | None, headers: tuple[tuple[str, str], ...] = ()) -> bytes:
+        """Returns the head of a request; `body_bytes` is None for one without a body. `headers` are visible ASCII."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         lines = [f"{method} {self.base_path}{path} HTTP/1.1", f"Host: {host}:{self.port}", "User-Agent: tidegate"]
         if self.api_key is not None:
             lines.append(f"Authorization: Bearer {self.api_key}")
+        lines += [f"{name}: {value}" for name, value in headers]
         if body_bytes is not None:
             lines += ["Content-Type: application/json", f"Content-Length: {body_bytes}"]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("ascii")

@@ -1,0 +1,55 @@
+"""What an engine actor is made of: which engine, and what Ray is asked for on its behalf. Pure."""
+
+import hashlib
+from typing import Literal
+
+import msgspec
+
+from tidegate.engine.options import EngineOptions
+
+Strategy = Literal["PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"]
+DIGEST_CHARS = 16
+
+
+class HostedEngineSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the actor builds. `kind` is a name in `hosted_engine.py`; `process` concerns engines of our own process,
+    `settings` whatever another kind is made from, as JSON. `lease_s`: how long a server may be silent.
+    """
+
+    kind: str
+    lease_s: float
+    process: EngineOptions | None = None
+    settings: msgspec.Raw = msgspec.Raw(b"null")
+    stall_timeout_s: float = 60.0
+    restart_wait_s: float = 0.25
+
+    @property
+    def digest(self) -> str:
+        """Identifies it: two servers share an actor only where they want the same one."""
+        return hashlib.sha256(encode_spec(self)).hexdigest()[:DIGEST_CHARS]
+
+
+class ActorNeeds(msgspec.Struct, frozen=True, kw_only=True):
+    """What Ray gives the actor. With `bundles` the actor is in the first of them, and what its engine starts in all;
+    then its own needs are those of the first bundle. `max_restarts` None: as often as it dies. `is_detached`: it
+    outlives the server that had it made, and other servers share it by its name.
+    """
+
+    num_cpus: float = 1.0
+    num_gpus: float = 0.0
+    memory_bytes: int | None = None
+    resources: dict[str, float] = {}
+    bundles: tuple[dict[str, float], ...] = ()
+    strategy: Strategy = "PACK"
+    max_restarts: int | None = None
+    is_detached: bool = False
+
+
+def encode_spec(spec: HostedEngineSpec) -> bytes:
+    """Returns the specification as JSON."""
+    return msgspec.json.encode(spec, order="deterministic")
+
+
+def decode_spec(data: bytes) -> HostedEngineSpec:
+    """Returns the specification in `data`. Raises msgspec.ValidationError."""
+    return msgspec.json.decode(data, type=HostedEngineSpec)

@@ -1,0 +1,1 @@
+"""The whole server as a Ray Serve application (docs/deploy.md). Only `application.py` imports Ray."""

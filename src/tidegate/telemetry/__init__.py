@@ -1,0 +1,1 @@
+"""Spans on their way out of the process. Only `otlp_exporter.py` knows OpenTelemetry."""

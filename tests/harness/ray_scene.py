@@ -1,0 +1,87 @@
+"""A server's half of an engine on a real Ray cluster, on one loop: what `check_engine` and the fault tests drive."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from tidegate.engine.options import EngineOptions
+from tidegate.engines.local.client import LocalEngine
+from tidegate.engines.ray.actor_spec import ActorNeeds, HostedEngineSpec
+from tidegate.engines.ray.cluster import ClusterAddress
+from tidegate.engines.ray.ray_door import RayDoor
+from tidegate.engines.ray.ray_link import LinkSettings, RayLink
+from tidegate.inference.request import InferenceRequest
+from tidegate.inference.sampling import SamplingParams, StopRules
+
+PATIENCE_S = 60.0
+QUICK = LinkSettings(heartbeat_s=0.1, stall_timeout_s=2.0, first_wait_s=0.05, max_wait_s=0.5)
+LEASE_S = 2.0
+SIMULATED = HostedEngineSpec(
+    kind="simulated",
+    lease_s=LEASE_S,
+    process=EngineOptions(backend="simulated", max_sequences=64, simulated_model="hash"),
+    restart_wait_s=0.01,
+)
+_NAMES = count(1)
+
+
+class RayScene:
+    """Used as an async context manager; ready when entered. `name`: the actor's, which is shared, and stays."""
+
+    def __init__(self, address: str, name: str, spec: HostedEngineSpec = SIMULATED, prompt_tokens: int = 20) -> None:
+        self._where = ClusterAddress(address, "tests")
+        self._name = name
+        self._spec = spec
+        self._prompt_tokens = prompt_tokens
+        self.notes: list[str] = []
+        self.reports: list[dict[str, Any]] = []
+
+    async def __aenter__(self) -> "RayScene":
+        self.engine = LocalEngine(self.reports.append)
+        self.door = RayDoor(self._where, self._name, self._spec, ActorNeeds(num_cpus=0.1, is_detached=True))
+        session = f"session-{os.getpid()}-{next(_NAMES)}"
+        numbers = count(1)
+        self.link = RayLink(
+            self._name, self.engine, self.door, QUICK, lambda: f"{session}-{next(numbers)}", self.notes.append
+        )
+        self.link.start()
+        async with asyncio.timeout(PATIENCE_S):
+            await self.link.wait_ready()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.link.aclose()
+        await self.door.aclose()
+        assert self.engine.num_open == 0
+        assert self.reports == []
+
+    def make_request(
+        self, request_id: str, *, num_choices: int = 1, max_tokens: int = 8, seed: int = 1
+    ) -> InferenceRequest:
+        return InferenceRequest(
+            request_id,
+            np.arange(10, 10 + self._prompt_tokens, dtype="<u4").tobytes(),
+            SamplingParams(seed=seed),
+            StopRules(max_tokens=max_tokens, ignore_eos=True),
+            num_choices=num_choices,
+        )
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while not condition():
+                    await asyncio.sleep(0.002)
+        except TimeoutError:
+            raise AssertionError("the condition never held") from None
+
+    async def lose(self) -> None:
+        """SIGKILL to the actor's process."""
+        await self.signal(signal.SIGKILL)
+
+    async def signal(self, number: int) -> None:
+        os.kill((await self.door.identify()).process_id, number)
