@@ -135,7 +135,7 @@ def _model_file(settings: Settings, hub: Hub, *, has_gpu: bool) -> tuple[ModelFi
 
 
 def _share(num_bytes: int | None, settings: Settings) -> int | None:
-    return None if num_bytes is None else num_bytes // settings.engine.replicas
+    return None if num_bytes is None else num_bytes // settings.engine.most_replicas
 
 
 def _present(*findings: Finding | None) -> list[Finding]:

@@ -4,7 +4,7 @@ The one table of what the kinds of engine need. A new kind is a new branch here 
 kept and reached), in `model_loading.py` (its tokenizer) and in `settings.py` (its name).
 """
 
-from typing import TYPE_CHECKING, TypeAlias, Union
+from typing import TYPE_CHECKING, Protocol, TypeAlias, Union, runtime_checkable
 
 import msgspec
 from structlog.typing import FilteringBoundLogger
@@ -39,7 +39,7 @@ def make_keeper(
     if is_remote(spec.settings):
         from tidegate.cli.remote_keeper import RemoteKeeper
 
-        return RemoteKeeper(spec.settings, loaded, logger)
+        return RemoteKeeper(spec.settings, loaded, logger, poison)
     if is_vllm(spec.settings):
         from tidegate.cli.vllm_keeper import VllmKeeper
 
@@ -53,6 +53,34 @@ def make_keeper(
     )
 
 
+@runtime_checkable
+class Retirable(Protocol):
+    """A keeper whose `aclose` leaves the engine to others that may use it."""
+
+    async def retire(self, drain_s: float) -> None:
+        """Ends the engine for good; what it still has gets `drain_s`."""
+
+
+class KeeperFactory:
+    """Implements `MemberFactory` for one model, for every kind of engine. `poison` is what its engines share."""
+
+    def __init__(self, loaded: LoadedModel, logger: FilteringBoundLogger, poison: PoisonWatch) -> None:
+        self._loaded = loaded
+        self._logger = logger
+        self._poison = poison
+
+    def make(self, spec: EngineSpec) -> EngineKeeper:
+        """See `MemberFactory.make`."""
+        return make_keeper(spec, self._loaded, self._logger.bind(engine=spec.name), self._poison)
+
+    async def retire(self, kept: EngineKeeper) -> None:
+        """See `MemberFactory.retire`. What runs for us ends; an engine that others started is let go."""
+        if isinstance(kept, Retirable):
+            await kept.retire(0.0)
+        else:
+            await kept.aclose()
+
+
 def make_acts(keeper: EngineKeeper) -> Acts:
     """Returns what an operator can do to the engine."""
     if isinstance(keeper, Restartable):
@@ -64,11 +92,12 @@ def make_acts(keeper: EngineKeeper) -> Acts:
 def shared_options(spec: EngineSpec, loaded: LoadedModel) -> EngineOptions:
     """Returns what an engine process is told: replicas of one model share processors and memory evenly."""
     options = engine_options(spec.settings, loaded)
-    if spec.num_sharing == 1 or options.backend != "llama":
+    if max(spec.num_sharing, spec.num_to_come) == 1 or options.backend != "llama":
         return options
     free_bytes = available_bytes()
     return msgspec.structs.replace(
         options,
         num_threads=options.num_threads or max(1, usable_processors() // spec.num_sharing),
-        memory_bytes=None if free_bytes is None else free_bytes // spec.num_sharing,
+        memory_bytes=None if free_bytes is None else free_bytes // spec.num_to_come,
+        num_sharing=spec.num_sharing,
     )

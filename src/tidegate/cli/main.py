@@ -43,6 +43,7 @@ SERVE_FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
     "--tokenizer": ("model.tokenizer", {"type": click.Path(file_okay=False), "metavar": "FOLDER"}),
     "--max-sequences": ("engine.max_sequences", {"type": int}),
     "--replicas": ("engine.replicas", {"type": int}),
+    "--max-replicas": ("engine.max_replicas", {"type": int}),
     "--threads": ("engine.threads", {"type": int}),
     "--gpu-layers": ("engine.gpu_layers", {"type": int}),
     "--unknown-fields": ("api.unknown_fields", {"type": click.Choice(["report", "reject", "ignore"])}),
@@ -108,6 +109,7 @@ class _Commands(click.Group):
         "bench": "tidegate.cli.bench_command",
         "conform": "tidegate.cli.conform_command",
         "diff": "tidegate.cli.diff_command",
+        "engines": "tidegate.cli.engines_command",
         "keys": "tidegate.cli.keys_command",
     }
 
@@ -131,6 +133,7 @@ def cli() -> None:
     tidegate serve model.gguf               a model of yours
     tidegate serve --engine scripted        no model: every request says what is answered
     tidegate keys create NAME               a key for callers; from the first one on, every route needs one
+    tidegate engines list                   the engines of a running server; also adds, drains, retires, rolls them
     tidegate models                         the models on this machine
     tidegate config                         the settings that hold, and where each came from
     tidegate doctor                         what is missing on this machine, and what to do

@@ -19,6 +19,7 @@ from tidegate.engines.remote.watch import RemoteWatch, WatchSettings
 from tidegate.engines.sglang.sglang_kind import SglangKind
 from tidegate.engines.vllm_http.vllm_kind import VllmKind
 from tidegate.grammar.registry import DEFAULT_BACKEND
+from tidegate.lifecycle.poison import PoisonWatch
 from tidegate.serving.served_model import ServedModel
 from tidegate.text.vocabulary import ModelFacts, Tokenizer, Vocabulary
 
@@ -93,12 +94,18 @@ def served_facts(settings: Settings, served: ServedModel, *, has_compiler: bool)
 
 
 def make_watch(
-    settings: Settings, served: ServedModel, *, has_compiler: bool, take_note: Callable[[str], None]
+    settings: Settings,
+    served: ServedModel,
+    *,
+    has_compiler: bool,
+    take_note: Callable[[str], None],
+    poison: PoisonWatch | None = None,
 ) -> RemoteWatch:
     """Returns the engine under its watch, not started. Call on the event loop. Raises LoadError."""
     loop = asyncio.get_running_loop()
     carrier = HttpCarrier(ConnectionPool(remote_endpoint(settings), loop.time))
-    engine = RemoteEngine(carrier, loop.call_exception_handler, call_soon=loop.call_soon, now=loop.time)
+    tell = loop.call_exception_handler
+    engine = RemoteEngine(carrier, tell, call_soon=loop.call_soon, now=loop.time, poison=poison)
     kind = _KINDS[settings.engine.kind](served_facts(settings, served, has_compiler=has_compiler))
     return RemoteWatch(engine, kind, carrier, _watch_settings(settings), take_note)
 

@@ -6,6 +6,7 @@ Imports nothing that such an engine needs.
 import msgspec
 
 from tidegate.cli.inner_engine import is_on_ray
+from tidegate.cli.load_error import LoadError
 from tidegate.cli.settings import EngineSettings, Settings
 
 REMOTE_KINDS = frozenset({"sglang", "vllm-http"})
@@ -29,6 +30,14 @@ def is_vllm(settings: Settings) -> bool:
 def reads_folder(settings: Settings) -> bool:
     """Whether tokenizer and template are files of a folder in Hugging Face's format."""
     return is_remote(settings) or is_vllm(settings)
+
+
+def check_further(settings: Settings, url: str | None) -> None:
+    """Raises LoadError for an engine that shall join while the server runs, and is of a kind that does not join so."""
+    if is_remote(settings) and url is None:
+        raise LoadError(f"The {settings.engine.kind} engine runs elsewhere: say where the further one is, with url.")
+    if not is_remote(settings) and url is not None:
+        raise LoadError(f"The {settings.engine.kind} engine is started here: url is not for it.")
 
 
 def idle_settings(settings: Settings) -> list[str]:

@@ -139,6 +139,14 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     replicas: Annotated[
         int, _number("engine processes of this model, each with its share of threads and memory", ge=1, le=64)
     ] = 1
+    min_replicas: Annotated[
+        Annotated[int, Meta(ge=1, le=64)] | None,
+        _text("fewest of them, where their number follows the load; 1 if absent"),
+    ] = None
+    max_replicas: Annotated[
+        Annotated[int, Meta(ge=1, le=64)] | None,
+        _text("most of them: their number follows the load, beginning with replicas; fixed if absent"),
+    ] = None
     url: Annotated[str | None, _text("where an engine on another machine is, such as http://10.0.0.5:8000")] = None
     api_key_file: Annotated[str | None, _text("file with the API key that such an engine wants")] = None
     revision: Annotated[str | None, _text("name of such an engine's weights, for the served revision")] = None
@@ -221,6 +229,11 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Annotated[int, Meta(ge=0)] | None, _text("how often Ray itself restarts one that died; always if absent")
     ] = None
 
+    @property
+    def most_replicas(self) -> int:
+        """How many there are at most."""
+        return self.max_replicas or self.replicas
+
 
 class PoolSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Several engines of one model: who gets a request, and what happens to an engine that fails."""
@@ -243,6 +256,14 @@ class PoolSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rolling: Annotated[
         bool, _text("serve different revisions under one name for a while; every answer names its own")
     ] = False
+    scale_up_tokens: Annotated[
+        int, _number("prompt tokens without output, for each engine, beyond which one is added", ge=1)
+    ] = 4096
+    scale_down_tokens: Annotated[
+        int, _number("such tokens for each engine that would remain, up to which one retires", ge=0)
+    ] = 512
+    scale_up_wait_s: Annotated[float, _number("for how long, before an engine is added", ge=0, le=86400)] = 10.0
+    scale_down_wait_s: Annotated[float, _number("for how long, before an engine retires", ge=0, le=86400)] = 300.0
 
 
 class GrammarSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

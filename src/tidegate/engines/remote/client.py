@@ -9,7 +9,7 @@ the engine is its carrier's affair: HTTP (`http_carrier.py`), or a library in th
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from tidegate.engine.gauges import EngineGauges, EngineStatus
 from tidegate.engine.messages import EngineReady
@@ -19,6 +19,7 @@ from tidegate.engines.remote.carrier import Carrier, Ending, Outcome, Run
 from tidegate.engines.remote.dialect import Piece
 from tidegate.engines.remote.remote_error import lost
 from tidegate.engines.remote.route import Route
+from tidegate.engines.tell import fail_sink, tell_all
 from tidegate.errors import EngineRefused, EngineUnavailable, InternalError, ServeError
 from tidegate.inference.fingerprint import fingerprint
 from tidegate.inference.finish import EngineFinish
@@ -31,8 +32,6 @@ from tidegate.lifecycle.poison import PoisonWatch, Suspect
 MAX_RETRY_AFTER_S = 120
 MAX_BROKEN = 1024
 """Broken requests that are remembered between two looks at the engine."""
-
-Fact = TypeVar("Fact")
 
 
 class RemoteEngine:
@@ -168,7 +167,7 @@ class RemoteEngine:
         self._accounts.block_tokens = model.block_tokens
         self._heard_at = self._now()
         self._is_ready = True
-        self._tell(self.on_ready, EngineReady(self._epoch, model))
+        tell_all(self.on_ready, EngineReady(self._epoch, model), self._report)
 
     def lose(self, reason: str) -> None:
         """The engine is gone: fails every open sink once. Harmless when it is gone already."""
@@ -185,7 +184,7 @@ class RemoteEngine:
         for route in routes.values():
             self._accounts.note_closed(route)
             self._fail(route, lost())
-        self._tell(self.on_lost, reason)
+        tell_all(self.on_lost, reason, self._report)
 
     def note_sign(self) -> None:
         """The engine works, although it may not have given any output."""
@@ -294,17 +293,7 @@ class RemoteEngine:
 
     def _fail(self, route: Route, error: ServeError) -> None:
         route.open_choices.clear()
-        try:
-            route.sink.fail(error)
-        except Exception as raised:
-            self._report({"message": "a sink raised", "exception": raised})
-
-    def _tell(self, observers: list[Callable[[Fact], None]], fact: Fact) -> None:
-        for observer in observers:
-            try:
-                observer(fact)
-            except Exception as raised:
-                self._report({"message": "an observer of the engine raised", "exception": raised})
+        fail_sink(route.sink, error, self._report)
 
     def _bounded_retry_s(self) -> int:
         return max(1, min(MAX_RETRY_AFTER_S, math.ceil(self.retry_after_s)))
