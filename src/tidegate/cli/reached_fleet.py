@@ -35,7 +35,7 @@ class ReachedFleet:
         self._logger = logger
         self._specs = {model.served.name: spec for spec, model in zip(specs, loaded, strict=True)}
         self._poison = {name: PoisonWatch() for name in self._specs}
-        self._ties: dict[str, LinkedEngine | RemoteKeeper] = {}
+        self._ties: dict[str, WorkerTie] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         sites = []
         for spec, model in zip(specs, loaded, strict=True):
