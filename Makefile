@@ -10,6 +10,7 @@
 # make llama-cpp-suite   llama.cpp's server tests of embeddings and ranking against a server of ours (docs/suites.md)
 # make client-suites   suites and scenarios of seven client libraries (docs/clients.md); ONLY=llm for one
 # make peers ONLY=llamacpp   judge another server of the API (docs/peers.md); ARGS for `tidegate conform`
+# make vllm-check   the adapters of vLLM against the real one, on processors (docs/vllm.md); ONLY=library for one part
 # make lock    resolve the lock files again
 
 PYTHON ?= python3
@@ -21,7 +22,7 @@ TESTS ?=
 JOBS ?= 2
 ONLY ?=
 
-.PHONY: setup serve test lint format lock clean bench soak conservation openai-suite llama-cpp-suite client-suites client-locks peers peer-locks
+.PHONY: setup serve test lint format lock clean bench soak conservation openai-suite llama-cpp-suite client-suites client-locks peers vllm-check peer-locks
 
 setup: $(VENV)/.ready
 
@@ -91,6 +92,9 @@ client-suites: setup
 
 peers: setup
 	@$(BIN)/python bench/peers/run.py $(ONLY) -- $(BIN)/tidegate conform --base-url {url} --model {model} $(ARGS)
+
+vllm-check: setup
+	@$(BIN)/python scripts/vllm_check $(ONLY)
 
 # The locks of the peers only. torch is the build for processors: pip must be told where that lies.
 PEER_LOCK := $(BIN)/pip-compile --quiet --generate-hashes --strip-extras --no-header --no-emit-options \

@@ -38,7 +38,7 @@ def test_help_of_serve_shows_every_flag_with_its_setting_and_default() -> None:
         assert f"{flag} " in text
         assert f"[{name}]" in text
         default = getattr(SECTIONS[section](), key)
-        assert default in (None, ()) or f"(default {default})" in text
+        assert default in (None, (), {}) or f"(default {default})" in text
     for section in {name.partition(".")[0] for name, _ in SERVE_FLAGS.values()}:
         assert f"{section.capitalize()}: --" in text
 
@@ -91,7 +91,8 @@ def test_the_environment_can_name_the_file(tmp_path: Path) -> None:
 
 MISTAKES: list[tuple[tuple[str, ...], dict[str, str | None], str]] = [
     (("serve", "--prot", "1"), {}, "--port"),
-    (("serve", "--engine", "vllm"), {}, "scripted"),
+    (("serve", "--engine", "vllmm"), {}, "scripted"),
+    (("serve", "--engine", "vllm"), {}, "tidegate[vllm]"),
     (("serve",), {"TIDEGATE_SERVER__PROT": "1"}, "Did you mean port?"),
     (("config",), {"TIDEGATE_SERVERS__PORT": "1"}, "Did you mean server?"),
     (("doctor", "--max-sequences", "100000"), {}, "engine.max_sequences from flag --max-sequences"),

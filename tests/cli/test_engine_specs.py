@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.cli.engine_specs import ModelSpec, SpecError, model_specs
+from tidegate.cli.engine_specs import ModelSpec, SpecError, further_engine, model_specs, named_engine
 from tidegate.cli.model_loading import LoadError, load_models
 from tidegate.cli.settings import Settings
 from tidegate.cli.settings_sources import SettingsError, resolve
@@ -83,6 +83,30 @@ served_model_name = {served}
 FAULTS = {
     "a name twice": (APART.format(name="a", served='["n"]', more=""), "Two engines have the name a"),
     "a model name twice": (APART.format(name="b", served='["n", "m"]', more=""), "m stands for two models"),
+    "a number that follows the load beside another table": (
+        APART.format(name="b", served='["m"]', more="max_replicas = 2"),
+        "b has max_replicas and shares its model",
+    ),
+    "fewer than the least": (
+        APART.format(name="b", served='["n"]', more="min_replicas = 2\nmax_replicas = 4"),
+        "b starts with engine.replicas = 1 .*min_replicas = 2",
+    ),
+    "more than the most": (
+        APART.format(name="b", served='["n"]', more="replicas = 3\nmax_replicas = 2"),
+        "not between .*max_replicas = 2",
+    ),
+    "a least without a most": (
+        APART.format(name="b", served='["n"]', more="min_replicas = 1"),
+        "min_replicas of b needs engine.max_replicas",
+    ),
+    "a number of engines elsewhere": (
+        APART.format(name="b", served='["n"]', more="max_replicas = 2\nurl = 'http://a:1'"),
+        "b runs elsewhere",
+    ),
+    "tokens the wrong way round": (
+        APART.format(name="b", served='["n"]', more="max_replicas = 2\n[pool]\nscale_down_tokens = 9999"),
+        "scale_down_tokens = 9999 is above",
+    ),
     "a pool that disagrees": (APART.format(name="b", served='["m"]', more='tool_format = "none"'), "model.tool_format"),
 }
 
@@ -94,6 +118,22 @@ def test_engines_that_do_not_go_together_are_refused(tmp_path: Path, text: str, 
         model_specs(settings)
     with pytest.raises(LoadError, match=said):
         load_models(settings)
+
+
+def test_an_engine_that_joins_has_the_smallest_free_number_and_its_share() -> None:
+    (fixed,) = model_specs(resolve(None, {}, {"engine.replicas": 2}, is_file_required=False).settings)
+    (scaled,) = model_specs(resolve(None, {}, {"engine.max_replicas": 4}, is_file_required=False).settings)
+    assert names((scaled,)) == [["engine-1"]]
+    assert (scaled.is_pool, scaled.engines[0].num_sharing, scaled.engines[0].num_to_come) == (True, 4, 4)
+    second = further_engine(scaled, ["engine-1"])
+    assert (second.name, second.num_sharing, second.num_to_come) == ("engine-2", 4, 3)
+    third = further_engine(fixed, ["engine-1", "engine-2"])
+    assert (third.name, third.num_sharing, third.num_to_come) == ("engine-3", 3, 1)
+    assert further_engine(fixed, ["engine-2"]).name == "engine-1"
+    elsewhere = further_engine(fixed, ["engine-1"], "http://a:1")
+    assert (elsewhere.name, elsewhere.settings.engine.url) == ("engine-2", "http://a:1")
+    assert named_engine(fixed, "engine-2") is fixed.engines[1]
+    assert named_engine(fixed, "engine-2", "http://a:1") is not fixed.engines[1]
 
 
 def test_models_whose_own_names_meet_are_refused(tmp_path: Path) -> None:

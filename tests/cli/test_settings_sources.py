@@ -76,7 +76,7 @@ REFUSED: list[tuple[str, dict[str, str], dict[str, Any], tuple[str, ...]]] = [
     ("[server]\nport = = 1\n", {}, {}, ("not valid TOML",)),
     ("", {"TIDEGATE_ENGIN__KIND": "x"}, {}, ("[engin]", "TIDEGATE_ENGIN__KIND", "Did you mean engine?")),
     ("", {"TIDEGATE_ENGINE__KINDS": "x"}, {}, ("engine.kinds", "TIDEGATE_ENGINE__KINDS", "Did you mean kind?")),
-    ("", {"TIDEGATE_ENGINE__KIND": "vllm"}, {}, ("engine.kind", "environment TIDEGATE_ENGINE__KIND", "'vllm'")),
+    ("", {"TIDEGATE_ENGINE__KIND": "vllmm"}, {}, ("engine.kind", "environment TIDEGATE_ENGINE__KIND", "'vllmm'")),
     ("", {"TIDEGATE_SERVER__PORT": "many"}, {}, ("server.port", "environment", "'many'")),
     ("", {}, {"server.port": -1}, ("server.port", "flag server.port", ">= 0", "-1")),
 ]

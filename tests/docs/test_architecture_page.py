@@ -10,7 +10,7 @@ import pytest
 
 from tidegate.core import sequence_status
 from tidegate.engine import session
-from tidegate.engines.pool import member_states
+from tidegate.engines.pool import member_states, roll_states, scaling
 from tidegate.engines.ray import boot_watch
 from tidegate.lifecycle import drain, ledger, transitions
 
@@ -46,6 +46,13 @@ TABLES: dict[str, list[str]] = {
     "sequence": render_events(sequence_status.TRANSITIONS),
     "session": render_events(nested(session.TRANSITIONS)),
     "member": render_events(member_states.MEMBER),
+    "scale": [
+        f"| {phase.name} | "
+        f"{' · '.join(f'{want.name}: {act.name}, {after.name}' for want, (act, after) in row.items())} |"
+        for phase, row in scaling.SCALE.items()
+        if row
+    ],
+    "roll": render_events(roll_states.ROLL),
     "drain": render_events(drain.DRAIN),
     "ledger": render_events(ledger.ENTRY),
     "events of an actor": [

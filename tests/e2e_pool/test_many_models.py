@@ -89,7 +89,14 @@ def test_lists_and_the_contract_name_all_models(server: ServerThread) -> None:
     assert [card["id"] for card in listed] == ["played", "also-played", "counted"]
     assert request(server.port, "GET", "/v1/models/counted").json()["id"] == "counted"
     assert request(server.port, "GET", "/v1/models/nobody").status == 404
-    described = request(server.port, "GET", "/v1/contract").json()["models"]
+    contract = request(server.port, "GET", "/v1/contract").json()
+    described = contract["models"]
+    assert (contract["default_model"], described[0]["limits"]) == ("played", {})
+    assert contract["structured_output"] == described[0]["structured_output"]
+    assert described[1]["structured_output"]["served"]
+    assert contract["limits"]["max_output_tokens"]["value"] != 5
+    assert described[1]["limits"]["max_output_tokens"]["value"] == 5
+    assert all(contract["limits"][name] != limit for name, limit in described[1]["limits"].items())
     assert [(model["id"], model["aliases"]) for model in described] == [("played", ["also-played"]), ("counted", [])]
     assert [[engine["name"] for engine in model["engines"]] for model in described] == [["script-1", "script-2"], []]
     assert all(engine["revision"] == described[0]["revision"] for engine in described[0]["engines"])

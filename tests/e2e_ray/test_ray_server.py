@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 STREAM = Cell(Phase.DECODE, Route.CHAT, is_stream=True)
 PAUSE_S = 4.0
 PATIENCE_S = 60.0
-LEASE_S = 2.0
+LEASE_S = 6.0
 BUFFER_BYTES = 4096
 COMMON: dict[str, Any] = {
     "engine__ray_engine": "scripted",

@@ -1,5 +1,6 @@
 """What LocalEngine learns from losses: poison, farewells, flushes; and its bounds."""
 
+import msgspec
 import pytest
 
 from tidegate.engine.framing import encode_frame
@@ -9,6 +10,7 @@ from tidegate.engines.local.client import MAX_FLUSHES
 from tidegate.errors import EngineLost, EngineRefused, EngineUnavailable
 from tidegate.inference.fingerprint import fingerprint
 from tidegate.inference.finish import EngineFinish
+from tidegate.inference.hop import HopLabels
 from tidegate.inference.request import InferenceRequest
 from tidegate.inference.sampling import SamplingParams, StopRules
 from tidegate.testing.check_engine import RecordingSink
@@ -126,3 +128,9 @@ def test_commands_of_one_turn_are_bounded_before_they_are_sent(monkeypatch: pyte
     pair.turn()
     pair.engine.submit(make_request("after"), RecordingSink())
     assert pair.engine.num_open == num_taken + 1
+
+
+def test_a_trace_of_its_own_makes_no_other_work_of_a_request() -> None:
+    plain = make_request("x")
+    traced = msgspec.structs.replace(plain, hop=HopLabels("00-1-2-01", "a=1", "mine"))
+    assert fingerprint(plain) == fingerprint(traced)

@@ -133,6 +133,10 @@ def test_a_shorter_context_of_the_operator_holds() -> None:
 GRAMMARS: dict[str, tuple[Callable[[], RemoteScene], str | None]] = {
     "vllm with guidance": (lambda: vllm({"grammars": WRITER}, has_guidance=True), "guidance"),
     "vllm with another backend": (lambda: vllm({"grammars": WRITER}, has_guidance=False), None),
+    "vllm with an old llguidance": (
+        lambda: vllm({"grammars": WRITER}, has_guidance=True, has_old_llguidance=True),
+        None,
+    ),
     "vllm, none here": (lambda: vllm({"grammars": None}, has_guidance=True), None),
     "sglang with another backend": (lambda: sglang({"grammars": WRITER}), None),
 }

@@ -9,7 +9,7 @@ import pytest
 from harness.remote_scene import RemoteScene
 from harness.remote_stand_in import Fault
 from harness.vllm_speech import VllmSpeech
-from tidegate.engines.remote import choice_run, client
+from tidegate.engines.remote import choice_run, client, http_carrier
 from tidegate.engines.vllm_http.vllm_kind import VllmKind
 from tidegate.errors import EngineLost, EngineRefused, EngineUnavailable
 from tidegate.testing.check_engine import RecordingSink
@@ -51,7 +51,7 @@ def test_the_body_of_a_refusal_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_requests_beyond_the_connections_are_refused_before_they_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "MAX_CONNECTIONS", 3)
+    monkeypatch.setattr(http_carrier, "MAX_CONNECTIONS", 3)
 
     async def act(scene: RemoteScene) -> None:
         with pytest.raises(EngineUnavailable, match="does not keep up"):

@@ -8,6 +8,7 @@ import pytest
 
 from tidegate.engines.remote.event_lines import UnreadableAnswer
 from tidegate.engines.remote.remote_grammar import GrammarWriter
+from tidegate.engines.vllm.sampling_fields import VllmLimits
 from tidegate.engines.vllm_http.vllm_wire import VllmAbilities, VllmDialect
 from tidegate.errors import UnsupportedParameter
 from tidegate.inference.finish import EngineFinish
@@ -20,7 +21,7 @@ from tidegate.inference.script import Script
 
 PROMPT = b"\x05\0\0\0\x06\0\0\0"
 GRAMMARS = GrammarWriter(frozenset({256}), lambda token_id: bytes([token_id]))
-ABLE = VllmAbilities("m", eos_token_ids=(257,), max_logprobs=21, takes_priority=True, grammars=GRAMMARS)
+ABLE = VllmAbilities("m", eos_token_ids=(257,), limits=VllmLimits(21), takes_priority=True, grammars=GRAMMARS)
 
 
 def make_request(

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tidegate.grammar.llguidance.llguidance_compiler import make_compiler
+from tidegate.grammar.llguidance.llguidance_compiler import make_compiler, require_version
 from tidegate.grammar.llguidance.llguidance_matcher import LlguidanceMatcher
 from tidegate.grammar.mask_buffer import allowed_ids, make_mask_words
 from tidegate.grammar.matcher import MaskRow, TokenTable
@@ -70,6 +70,17 @@ def test_a_dead_end_is_an_empty_row_and_a_draft_into_one_costs_nothing() -> None
     assert allowed_ids(words[0], 4) == [1] or allowed_ids(words[0], 4) == [0, 1]
     assert machine.accept([1, 2])
     assert machine.is_terminated
+
+
+@pytest.mark.parametrize("told", ["llguidance@1.7.6 (abc)", "llguidance@1.8.0", "llguidance"])
+def test_a_library_that_enforces_less_is_not_used(told: str) -> None:
+    with pytest.raises(ValueError, match=r"1\.9 is needed"):
+        require_version(told)
+
+
+@pytest.mark.parametrize("told", ["llguidance@1.9.0 (abc)", "llguidance@1.10.1", "llguidance@2.0"])
+def test_a_library_that_is_new_enough_is(told: str) -> None:
+    require_version(told)
 
 
 def test_machines_of_one_grammar_do_not_know_each_other() -> None:

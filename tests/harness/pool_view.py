@@ -31,3 +31,9 @@ def act(admin_port: int, name: str, word: str, body: Any = None) -> tuple[int, d
     """Asks for an act on one engine; returns the status and the answer."""
     answer = request(admin_port, "POST", f"/admin/v1/engines/{name}/{word}", body)
     return answer.status, answer.json()
+
+
+def add(admin_port: int, body: Any = None) -> tuple[int, dict[str, Any]]:
+    """Asks for one more engine; returns the status and the answer."""
+    answer = request(admin_port, "POST", "/admin/v1/engines", body)
+    return answer.status, answer.json()

@@ -20,7 +20,7 @@ from tidegate.inference.sampling import SamplingParams, StopRules
 
 PATIENCE_S = 60.0
 QUICK = LinkSettings(heartbeat_s=0.1, stall_timeout_s=2.0, first_wait_s=0.05, max_wait_s=0.5)
-LEASE_S = 2.0
+LEASE_S = 6.0
 SIMULATED = HostedEngineSpec(
     kind="simulated",
     lease_s=LEASE_S,

@@ -20,6 +20,19 @@ REMOTE_PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
         "the_body_of_a_refusal_is_bounded": ("engines/remote/choice_run.py MAX_ERROR_BYTES",),
         "advice_to_come_again_is_bounded": ("engines/remote/client.py MAX_RETRY_AFTER_S",),
     },
+    "engines_vllm/test_llm_life.py": {
+        "choices_beyond_the_bound_are_refused_before_vllm_hears_of_them": ("engines/vllm/llm_carrier.py MAX_RUNS",),
+        "a_start_that_hangs_is_left_alone_after_a_while": ("engines/vllm/watch.py ABANDON_S",),
+    },
+    "engines_vllm/test_engine_faults.py": {
+        "what_goes_to_the_log_is_bounded": ("engines/vllm/engine_faults.py MAX_REASON_CHARS",),
+    },
+    "engines_vllm/test_weights_digest.py": {
+        "of_large_files_the_beginning_and_samples_are_read": (
+            "engines/vllm/weights_digest.py HEAD_BYTES",
+            "engines/vllm/weights_digest.py NUM_SAMPLES",
+        ),
+    },
     "engines_remote/test_remote_grammar.py": {
         "texts_are_kept_up_to_a_bound_and_the_last_used_longest": ("engines/remote/remote_grammar.py MAX_KEPT",),
     },
@@ -30,6 +43,7 @@ REMOTE_REASONS = {
     "engines/remote/side_orders.py SIDE_TIMEOUT_S": "a time; the orders behind it have a bound of their own",
     "engines/remote/watch.py WatchSettings.max_wait_s": "a time between two looks; nothing is held",
     "cli/settings.py EngineSettings.health_interval_s": "a time between two looks; nothing is held",
+    "engines/vllm/watch.py END_GRACE_S": "a time; then the processes are killed",
     "cli/remote_engine.py MAX_KEY_BYTES": "one read of a file of the operator's",
     "cli/remote_engine.py LOOK_TIMEOUT_S": "a time of the command line; nothing is held",
 }

@@ -12,6 +12,7 @@ from tidegate.engines.remote.client import RemoteEngine
 from tidegate.engines.remote.connection_pool import ConnectionPool
 from tidegate.engines.remote.dialect import RemoteKind
 from tidegate.engines.remote.endpoint import parse_endpoint
+from tidegate.engines.remote.http_carrier import HttpCarrier
 from tidegate.engines.remote.served_facts import ServedFacts
 from tidegate.engines.remote.watch import RemoteWatch, WatchSettings
 from tidegate.inference.request import InferenceRequest
@@ -54,10 +55,9 @@ class RemoteScene:
         await self.stand_in.start()
         loop = asyncio.get_running_loop()
         self.pool = ConnectionPool(parse_endpoint(self.stand_in.url, self._api_key), loop.time)
-        self.engine = RemoteEngine(self.pool, self.reports.append, call_soon=loop.call_soon, now=loop.time)
-        self.watch = RemoteWatch(
-            self.engine, self._make_kind(self._facts), self.pool, self._settings, self.notes.append
-        )
+        carrier = HttpCarrier(self.pool)
+        self.engine = RemoteEngine(carrier, self.reports.append, call_soon=loop.call_soon, now=loop.time)
+        self.watch = RemoteWatch(self.engine, self._make_kind(self._facts), carrier, self._settings, self.notes.append)
         self.watch.start()
         if self._waits:
             async with asyncio.timeout(PATIENCE_S):

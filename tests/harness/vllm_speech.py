@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.remote_stand_in import Exchange, Generation
+from tidegate.engines.remote.remote_grammar import TRIAL_GRAMMAR
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.grammar_spec import GrammarRule, LarkSpec
 from tidegate.inference.output import TokenDelta, TokenLogprob
@@ -33,6 +34,7 @@ class VllmSpeech:
     takes_tokens: bool = True
     tokenizes: bool = True
     has_guidance: bool = False
+    has_old_llguidance: bool = False
     has_old_logprobs: bool = False
     boot: float | None = 1000.0
     health: int = 200
@@ -82,6 +84,12 @@ class VllmSpeech:
         if refusal is not None:
             error = {"message": refusal, "type": "BadRequestError", "param": None, "code": 400}
             await wires.send(400, {"error": error})
+            return
+        outputs = body["sampling_params"].get("structured_outputs") or {}
+        if outputs.get("grammar") == TRIAL_GRAMMAR:
+            token_id = 257 if self.has_old_llguidance else ord("-")
+            choice = {"index": 0, "token_ids": [token_id], "finish_reason": "length", "logprobs": None}
+            await wires.send(200, {"choices": [choice]})
             return
         is_trial = not body["stream"] and body["sampling_params"]["max_tokens"] == 1 and "request_id" not in body
         fault = None if is_trial else wires.take_fault()

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 import uvloop
 
-from tidegate.contract.admin import EngineAct
+from tidegate.contract.admin import AddBody, EngineAct, RollBody
 from tidegate.contract.admin_query import RequestFilter
+from tidegate.contract.health import DegradedEngine
 from tidegate.errors import ModelNotFound, RouteNotFound, ServeError
 from tidegate.http.app import AppPorts
 from tidegate.http.granian_server import GranianServer
@@ -139,6 +140,7 @@ class FakeAdmin:
     def __init__(self) -> None:
         self.why_not: ServeError | None = None
         self.liveness = True
+        self.unwell: list[DegradedEngine] = []
         self.wanted: list[RequestFilter] = []
 
     async def live_requests(self, wanted: RequestFilter) -> bytes:
@@ -153,6 +155,9 @@ class FakeAdmin:
 
     async def obstacle(self) -> ServeError | None:
         return self.why_not
+
+    async def degraded(self) -> list[DegradedEngine]:
+        return self.unwell
 
     def is_alive(self) -> bool:
         return self.liveness
@@ -182,6 +187,18 @@ class FakeOperator:
         if name != "known":
             raise RouteNotFound("No engine has this name.")
         return self._note(act.value, wait_s)
+
+    async def add_engine(self, body: AddBody) -> WholeReply:
+        return self._note("add", body)
+
+    async def roll_engines(self, body: RollBody) -> WholeReply:
+        return self._note("roll", body)
+
+    async def stop_roll(self) -> WholeReply:
+        return self._note("stop_roll", None)
+
+    def roll_told(self) -> WholeReply:
+        return WholeReply(b'{"state":"none"}')
 
     def _note(self, act: str, argument: object) -> WholeReply:
         self.acts.append((act, argument))

@@ -7,7 +7,9 @@ import msgspec
 import pytest
 
 from tidegate import errors
+from tidegate.contract.admin import AddBody, RollBody
 from tidegate.contract.admin_query import DEFAULT_LISTED, RequestFilter, read_filter
+from tidegate.contract.health import DegradedEngine
 from tidegate.http.app import AppPorts, make_admin_app, make_public_app
 from tidegate.http.request_head import RequestHead
 from tidegate.lifecycle.principal import Principal
@@ -51,6 +53,12 @@ BODIES: list[tuple[str, bytes, tuple[str, object]]] = [
     ("/admin/v1/cache/flush", b"{}", ("flush", None)),
     ("/admin/v1/engine/restart", b"", ("restart", 0.0)),
     ("/admin/v1/engine/restart", b'{"wait_s":30}', ("restart", 30.0)),
+    ("/admin/v1/engines", b"", ("add", AddBody())),
+    ("/admin/v1/engines", b'{"model":"m","url":"http://a:1","wait_s":2}', ("add", AddBody("m", "http://a:1", 2.0))),
+    ("/admin/v1/engines/known/retire", b'{"wait_s":2}', ("retire", 2.0)),
+    ("/admin/v1/engines/roll", b"", ("roll", RollBody())),
+    ("/admin/v1/engines/roll", b'{"model":"m","ready_s":5,"wait_s":2}', ("roll", RollBody("m", 5.0, 2.0))),
+    ("/admin/v1/engines/roll/stop", b"{}", ("stop_roll", None)),
 ]
 
 
@@ -77,6 +85,12 @@ REFUSED: list[tuple[str, str, bytes, int, str]] = [
     ("no object", "/admin/v1/engine/restart", b"[]", 400, "invalid_json"),
     ("deep nesting", "/admin/v1/drain", b'{"timeout_s":' + b"[" * 50 + b"]" * 50 + b"}", 400, "invalid_value"),
     ("a large body", "/admin/v1/drain", b" " * 5000, 413, "body_too_large"),
+    ("a wait without bound", "/admin/v1/engines", b'{"wait_s":601}', 400, "invalid_value"),
+    ("a model without end", "/admin/v1/engines", b'{"model":"' + b"m" * 513 + b'"}', 400, "invalid_value"),
+    ("an address without end", "/admin/v1/engines", b'{"url":"' + b"u" * 2049 + b'"}', 400, "invalid_value"),
+    ("no time to be ready", "/admin/v1/engines/roll", b'{"ready_s":0}', 400, "invalid_value"),
+    ("more than there is", "/admin/v1/engines/roll", b'{"ready_s":3601}', 400, "invalid_value"),
+    ("an unknown engine", "/admin/v1/engines/unknown/retire", b"", 404, "route_not_found"),
     ("an unknown id", "/admin/v1/requests/unknown/abort", b"", 404, "route_not_found"),
 ]
 
@@ -87,6 +101,17 @@ def test_a_bad_act_is_refused_and_audited(desk: Desk, path: str, body: bytes, st
     assert (answer.status, code_of(answer)) == (status, code)
     assert desk.operator.acts == []
     assert [(record.status, record.outcome) for record in desk.audit] == [(status, code)]
+
+
+def test_readiness_names_what_is_degraded_and_a_roll_is_looked_at(desk: Desk) -> None:
+    assert desk.ask("GET", "/readyz").body == b'{"status":"ready"}'
+    desk.admin.unwell = [DegradedEngine(engine="b", model="m", condition="on trial")]
+    answer = desk.ask("GET", "/readyz")
+    assert (answer.status, msgspec.json.decode(answer.body)["degraded"]) == (
+        200,
+        [{"engine": "b", "model": "m", "condition": "on trial"}],
+    )
+    assert desk.ask("GET", "/admin/v1/engines/roll").body == b'{"state":"none"}'
 
 
 def test_an_act_takes_json_only(desk: Desk) -> None:

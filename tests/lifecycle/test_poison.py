@@ -8,6 +8,7 @@ from tidegate.lifecycle.poison import (
     FIRST_SENTENCE_S,
     FORGOTTEN_AFTER_S,
     LONGEST_SENTENCE_S,
+    Blame,
     PoisonWatch,
     Suspect,
 )
@@ -124,3 +125,43 @@ def test_a_culprit_that_is_always_there_is_refused_by_the_fourth_death(
         if watch.refuses(b"culprit", now):
             return
         assert number < 4
+
+
+def joined(number: int = 2) -> list[PoisonWatch]:
+    """Returns the watches of several processes, which tell each other everything."""
+    watches = [PoisonWatch() for _ in range(number)]
+    for teller in watches:
+        teller.on_blame = lambda blame, teller=teller: [one.take(blame) for one in watches if one is not teller]  # type: ignore[assignment, misc]
+    return watches
+
+
+def test_what_one_process_has_seen_counts_for_all_and_one_death_that_two_saw_counts_once() -> None:
+    first, second = joined()
+    first.note_death([fresh(P)], 0.0)
+    second.note_death([fresh(A)], 1.0)
+    assert not first.refuses(P, 1.0)
+    second.note_death([fresh(P)], 2.0)
+    assert [watch.refuses(P, 3.0) for watch in (first, second)] == [True, True]
+    assert not first.refuses(A, 3.0)
+    first.note_completed(A)
+    assert second.statistics().num_suspects == 1
+    late = PoisonWatch()
+    for blame in second.blames():
+        late.take(blame)
+    assert late.refuses(P, 3.0)
+    apart = [PoisonWatch(), PoisonWatch()]
+    told: list[Blame] = []
+    for watch in apart:
+        watch.on_blame = told.append
+        watch.note_death([fresh(P)], 0.0)
+    for watch in apart:
+        for blame in told:
+            watch.take(blame)
+    assert not any(watch.refuses(P, 1.0) for watch in apart), "both had it in the engine when it died, once"
+
+
+def test_records_that_are_taken_in_are_bounded_too() -> None:
+    watch = PoisonWatch(max_suspects=2)
+    for number in range(4):
+        watch.take(Blame(bytes([number]), 1, 2, 0, float(number), None))
+    assert [blame.fingerprint for blame in watch.blames()] == [b"\x02", b"\x03"]

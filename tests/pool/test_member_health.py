@@ -25,6 +25,10 @@ ROWS: dict[tuple[MemberState, MemberEvent], MemberState] = {
     (S.PROBING, E.DRAIN): S.DRAINING,
     (S.PROBING, E.LEAVE): S.GONE,
     (S.DRAINING, E.RETURN): S.PROBING,
+    (S.DRAINING, E.RETIRE): S.RETIRING,
+    (S.RETIRING, E.RETURN): S.PROBING,
+    (S.RETIRING, E.LEAVE): S.GONE,
+    **{(state, E.RETIRE): S.RETIRING for state in (S.STARTING, S.READY, S.EJECTED, S.PROBING)},
     (S.DRAINING, E.LEAVE): S.GONE,
 }
 
@@ -46,12 +50,9 @@ class Health(MemberHealth):
                     self.note_fault(now, "it refused")
             case E.PROOF:
                 self.note_answer(now)
-            case E.DRAIN:
-                self.drain()
-            case E.RETURN:
-                self.restore()
-            case E.LEAVE:
-                self.leave()
+            case _:
+                words = {E.DRAIN: self.drain, E.RETIRE: self.retire, E.RETURN: self.restore, E.LEAVE: self.leave}
+                words[event]()
 
 
 WAYS: dict[MemberState, list[MemberEvent]] = {
@@ -60,6 +61,7 @@ WAYS: dict[MemberState, list[MemberEvent]] = {
     S.EJECTED: [E.UP, E.DOWN],
     S.PROBING: [E.UP, E.DOWN, E.WAIT_OVER],
     S.DRAINING: [E.UP, E.DRAIN],
+    S.RETIRING: [E.UP, E.RETIRE],
     S.GONE: [E.LEAVE],
 }
 CELLS = [(state, event) for state in S for event in E]

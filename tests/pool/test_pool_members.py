@@ -67,6 +67,30 @@ def test_a_drained_engine_finishes_what_it_has_and_gets_nothing_until_it_is_rest
     scene.check_rest()
 
 
+def test_a_retiring_engine_finishes_gets_nothing_and_may_be_kept() -> None:
+    scene = PoolScene(2)
+    sinks = [scene.submit(f"r{i}", max_tokens=30) for i in range(4)]
+    scene.pool.retire("a")
+    for i in range(4):
+        scene.submit(f"more-{i}", max_tokens=5)
+    assert scene.requests() == {"a": 2, "b": 6}
+    assert scene.pool.statistics().condition == "1 of 2 engines is ready; a: retiring, 2 requests left"
+    scene.pool.drain("a")
+    assert scene.state("a") == "retiring", "to be drained as well changes nothing"
+    scene.run()
+    assert all(sink.error is None for sink in sinks)
+    assert (scene.state("a"), scene.requests()["a"]) == ("retiring", 0), "whoever asked for it ends it"
+    scene.pool.restore("a")
+    scene.submit("trial")
+    scene.run()
+    assert scene.state("a") == "ready"
+    scene.pool.retire("a")
+    assert scene.pool.eject("a") == 0
+    scene.pool.leave("a")
+    assert [one.name for one in scene.pool.members()] == ["b"]
+    scene.check_rest()
+
+
 def test_an_ejected_engine_loses_what_it_has() -> None:
     scene = PoolScene(2)
     quiet, begun = RecordingSink(), RecordingSink()

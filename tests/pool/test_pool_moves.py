@@ -7,11 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.pool_scene import PoolScene, make_request
+from tidegate.engine.port import DeltaSink, Engine
 from tidegate.engines.pool.member_health import HealthRule
 from tidegate.engines.pool.pool import PoolRule
 from tidegate.errors import EngineLost, EngineRefused, EngineUnavailable, InternalError
 from tidegate.inference.finish import EngineFinish
+from tidegate.inference.request import InferenceRequest
 from tidegate.testing.check_engine import RecordingSink
+from tidegate.testing.engine_pair import EnginePair, simulated_core
 
 
 def holder(scene: PoolScene) -> str:
@@ -102,6 +105,35 @@ def test_a_request_that_kills_two_engines_is_refused_by_the_third() -> None:  # 
     scene.run()
     assert other.error is None
     scene.check_rest()
+
+
+class BreakingEngine:
+    """Takes requests and says that it is ready, whatever becomes of them: as one elsewhere whose death nobody saw."""
+
+    def __init__(self, inner: Engine) -> None:
+        self.sinks: list[DeltaSink] = []
+        self.statistics = inner.statistics
+
+    def submit(self, _request: InferenceRequest, sink: DeltaSink) -> None:
+        self.sinks.append(sink)
+
+    def abort(self, request_id: str, choice: int | None = None) -> None: ...
+
+    def hold(self, request_id: str, *, held: bool) -> None: ...
+
+
+def test_a_request_that_is_lost_twice_without_a_death_is_tried_nowhere_else() -> None:
+    scene = PoolScene(0, PoolRule(max_moves=8))
+    engines = [BreakingEngine(EnginePair(simulated_core, scene.clock).engine) for _ in range(4)]
+    for name, engine in zip("abcd", engines, strict=True):
+        scene.pool.join(name, engine)
+    sink = scene.submit("r")
+    for _ in range(2):
+        assert not sink.has_ended
+        (holding,) = [engine for engine in engines if engine.sinks]
+        holding.sinks.pop().fail(EngineLost("The exchange broke off."))
+    assert isinstance(sink.error, EngineLost)
+    assert not any(engine.sinks for engine in engines)
 
 
 def test_nobody_left_to_move_to_is_a_loss() -> None:

@@ -20,6 +20,7 @@ from tidegate.errors import (
     ServerDraining,
 )
 from tidegate.lifecycle.drain import Drain, DrainEvent
+from tidegate.lifecycle.poison import PoisonWatch, Suspect
 from tidegate.lifecycle.principal import ANONYMOUS, Principal, Quotas
 from tidegate.lifecycle.ticket import Ticket
 from tidegate.serving.gate import Entrant, KeySlot
@@ -99,7 +100,7 @@ def ticket(name: str) -> Ticket:
 
 @dataclass
 class Scene:
-    """A gate, its server, and one process that asks."""
+    """A gate, its server, and one process that asks. `poison` is what the server and that process hold."""
 
     gate: ScriptedGate
     server: GateServer
@@ -107,6 +108,7 @@ class Scene:
     drain: Drain
     path: Path
     reports: list[str]
+    poison: tuple[PoisonWatch, PoisonWatch]
 
     async def enter(self, name: str) -> Waiter:
         waiter = Waiter()
@@ -118,20 +120,48 @@ class Scene:
 def play(tmp_path: Path, act: Callable[[Scene], Awaitable[None]]) -> None:
     async def run() -> None:
         gate, drain, reports = ScriptedGate(), Drain(), []
-        server = GateServer(gate, reports.append)
+        kept, own = PoisonWatch(), PoisonWatch()
+        server = GateServer(gate, reports.append, {"m": kept})
         path = tmp_path / "gate.sock"
         await server.start(path)
-        remote = RemoteGate(path, drain)
+        remote = RemoteGate(path, drain, {"m": own})
         remote.start()
         try:
             await until(lambda: remote.is_connected)
-            await act(Scene(gate, server, remote, drain, path, reports))
+            await act(Scene(gate, server, remote, drain, path, reports, (kept, own)))
         finally:
             await remote.aclose()
             await server.aclose()
             await asyncio.sleep(0)
 
     asyncio.run(run())
+
+
+def test_what_one_process_holds_against_a_request_is_told_to_all_and_to_those_who_come_later(tmp_path: Path) -> None:
+    def has_heard(watch: PoisonWatch) -> bool:
+        return watch.refuses(b"p", 3.0)
+
+    async def act(scene: Scene) -> None:
+        kept, own = scene.poison
+        second, third = PoisonWatch(), PoisonWatch()
+        other = RemoteGate(scene.path, Drain(), {"m": second, "another": PoisonWatch()})
+        other.start()
+        await until(lambda: other.is_connected)
+        own.note_death([Suspect(b"p", has_output=False)], 1.0)
+        await until(lambda: second.statistics().num_suspects)
+        assert not has_heard(second)
+        second.note_death([Suspect(b"p", has_output=False)], 2.0)
+        for watch in (own, kept, second):
+            await until(lambda watch=watch: has_heard(watch))  # type: ignore[misc]
+        late = RemoteGate(scene.path, Drain(), {"m": third})
+        late.start()
+        await until(lambda: has_heard(third))
+        own.note_completed(b"p")
+        await until(lambda: not any(has_heard(watch) for watch in (kept, second, third)))
+        await other.aclose()
+        await late.aclose()
+
+    play(tmp_path, act)
 
 
 def test_a_ticket_crosses_whole_and_the_answers_come_back(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def check_listener(name: str, host: str, port: int, refusal: str | None) -> Find
 
 def check_processors(num_usable: int, settings: Settings) -> Finding:
     """Threads of the forward pass against processors that this process may use."""
-    threads, number = settings.engine.threads, settings.engine.replicas
+    threads, number = settings.engine.threads, settings.engine.most_replicas
     share = max(1, num_usable // number)
     each = "" if number == 1 else f" in each of {number} engines"
     if threads is not None and threads * number > num_usable:
@@ -47,7 +47,9 @@ def check_descriptors(soft_limit: int | None, settings: Settings) -> Finding:
     if soft_limit is None:
         return ok("open files", "no limit")
     wanted = (
-        settings.engine.max_sequences * settings.engine.replicas + settings.admission.queue_depth + _SPARE_DESCRIPTORS
+        settings.engine.max_sequences * settings.engine.most_replicas
+        + settings.admission.queue_depth
+        + _SPARE_DESCRIPTORS
     )
     if soft_limit < wanted:
         found = f"at most {soft_limit}, while these settings admit {wanted - _SPARE_DESCRIPTORS} requests"

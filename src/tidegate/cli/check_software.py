@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tidegate.cli.finding import Finding, ok, problem, warning
-from tidegate.cli.remote_settings import is_remote
+from tidegate.cli.remote_settings import reads_folder
 from tidegate.cli.settings import Settings
 
 LEAST_PYTHON = (3, 11)
@@ -67,7 +67,7 @@ def _unneeded(settings: Settings) -> frozenset[str]:
     if settings.engine.kind != "llama":
         names.add("llama-cpp-python")
     names |= {"uvicorn", "httptools"} if settings.server.http == "granian" else {"granian"}
-    if is_remote(settings):
+    if reads_folder(settings):
         names -= {"tokenizers", "httptools"}
     return frozenset(names)
 

@@ -39,4 +39,4 @@ def print_config(resolved: Resolved, *, show_all: bool) -> None:
 def _show(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(str(part) for part in value) or "(none)"
-    return "(none)" if value is None else str(value)
+    return "(none)" if value is None or value == {} else str(value)

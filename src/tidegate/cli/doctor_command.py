@@ -30,6 +30,7 @@ from tidegate.cli.inner_engine import inner_settings
 from tidegate.cli.machine_facts import available_bytes, usable_processors
 from tidegate.cli.model_source import Hub, find_model
 from tidegate.cli.model_source_error import ModelSourceError
+from tidegate.cli.remote_settings import is_vllm
 from tidegate.cli.settings import Settings
 
 _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.PROBLEM: "red"}
@@ -111,6 +112,8 @@ def _software(settings: Settings, probe: LlamaProbe | None) -> list[Finding]:
 
 def _model_file(settings: Settings, hub: Hub, *, has_gpu: bool) -> tuple[ModelFileFacts | None, list[Finding]]:
     """Looks at the model file without any library; None where there is no file to look at."""
+    if is_vllm(settings):
+        return None, [ok("model file", f"read by vLLM: {settings.model.source}")]
     settings = inner_settings(settings)
     if settings.engine.kind != "llama":
         where = f"at {settings.engine.url}" if settings.engine.url else "needs no model"
@@ -132,7 +135,7 @@ def _model_file(settings: Settings, hub: Hub, *, has_gpu: bool) -> tuple[ModelFi
 
 
 def _share(num_bytes: int | None, settings: Settings) -> int | None:
-    return None if num_bytes is None else num_bytes // settings.engine.replicas
+    return None if num_bytes is None else num_bytes // settings.engine.most_replicas
 
 
 def _present(*findings: Finding | None) -> list[Finding]:

@@ -16,7 +16,7 @@ from tidegate.cli.model_loading import FormatError, LoadedModel, engine_fault, l
 from tidegate.cli.model_source import Hub
 from tidegate.cli.prefix_cache_text import prefix_cache_text
 from tidegate.cli.ready_text import describe_formats
-from tidegate.cli.remote_settings import is_remote
+from tidegate.cli.remote_settings import is_remote, is_vllm, reads_folder
 from tidegate.cli.settings import Settings
 from tidegate.cli.wiring import engine_options
 from tidegate.engine.options import OptionsError, decode_options, encode_options
@@ -38,8 +38,9 @@ def look_at_loading(settings: Settings, hub: Hub, header: GgufHeader | None, *, 
         return [problem("formats", str(error), "leave model.tool_format and model.reasoning_format auto")]
     except LoadError as error:
         fault = str(error)
-    if fault is not None and is_remote(settings):
-        return [problem("tokenizer", fault, "docs/remote_engines.md says what is needed")]
+    if fault is not None and reads_folder(settings):
+        page = "docs/remote_engines.md" if is_remote(settings) else "docs/vllm.md"
+        return [problem("tokenizer", fault, f"{page} says what is needed")]
     findings: list[Finding] = []
     if header is not None or fault is not None:
         template = header.text("tokenizer.chat_template") if header is not None else None
@@ -49,14 +50,9 @@ def look_at_loading(settings: Settings, hub: Hub, header: GgufHeader | None, *, 
     formats = loaded.served.formats
     findings += [ok(subject, words) for subject, words in describe_formats(formats).items()]
     findings.append(check_grammar(settings, loaded.grammar))
-    if is_remote(settings):
-        from tidegate.cli.doctor_remote import look_at_remote_engine
-
-        return [*findings, look_at_remote_engine(settings, loaded, is_thorough=starts_engine)]
-    if is_on_ray(settings):
-        from tidegate.cli.doctor_ray import look_at_ray
-
-        return [*findings, look_at_ray(settings, loaded, starts_engine=starts_engine)]
+    foreign = _look_at_foreign(settings, loaded, starts_engine=starts_engine)
+    if foreign is not None:
+        return [*findings, foreign]
     options = engine_options(settings, loaded)
     refusal = None
     try:
@@ -67,6 +63,23 @@ def look_at_loading(settings: Settings, hub: Hub, header: GgufHeader | None, *, 
     if starts_engine and refusal is None:
         findings.append(asyncio.run(_start(settings, loaded)))
     return findings
+
+
+def _look_at_foreign(settings: Settings, loaded: LoadedModel, *, starts_engine: bool) -> Finding | None:
+    """Looks at an engine that is no process of ours alone; None where it is."""
+    if is_remote(settings):
+        from tidegate.cli.doctor_remote import look_at_remote_engine
+
+        return look_at_remote_engine(settings, loaded, is_thorough=starts_engine)
+    if is_vllm(settings):
+        from tidegate.cli.doctor_vllm import look_at_vllm
+
+        return look_at_vllm(settings, loaded, starts_engine=starts_engine)
+    if is_on_ray(settings):
+        from tidegate.cli.doctor_ray import look_at_ray
+
+        return look_at_ray(settings, loaded, starts_engine=starts_engine)
+    return None
 
 
 async def _start(settings: Settings, loaded: LoadedModel) -> Finding:

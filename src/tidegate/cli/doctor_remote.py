@@ -9,6 +9,7 @@ from tidegate.cli.remote_engine import look_once
 from tidegate.cli.settings import Settings
 from tidegate.engines.remote.ask import EngineAway, EngineUnfit
 from tidegate.engines.remote.dialect import Introduction, Recognition
+from tidegate.inference.model_info import ModelInfo
 
 _SUBJECT = "engine"
 
@@ -29,10 +30,14 @@ def look_at_remote_engine(settings: Settings, loaded: LoadedModel, *, is_thoroug
 def _describe(found: Introduction | Recognition) -> str:
     if isinstance(found, Recognition):
         return ", ".join(f"{name} {value}" for name, value in found.identity if value)
-    model = found.model
+    return "; ".join([describe_model(found.model), *found.notes])
+
+
+def describe_model(model: ModelInfo) -> str:
+    """Returns what an engine serves, in one phrase."""
     grammar = f"constraints by {model.grammar_backend}" if model.grammar_backend else "no constraints"
     words = (
         f"{model.build}, sequences of up to {model.max_model_len:,} tokens, {model.max_sequences} at once, {grammar}"
     )
     unserved = f"; not served: {', '.join(model.unserved_fields)}" if model.unserved_fields else ""
-    return "; ".join([words + unserved, *found.notes])
+    return words + unserved

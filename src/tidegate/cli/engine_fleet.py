@@ -1,17 +1,21 @@
-"""EngineFleet: all engines of a server, started, waited for and ended as one."""
+"""EngineFleet: all engines of a server, started, waited for and ended as one; single ones join it and part from it."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
-from tidegate.cli.engine_keeper import EngineKeeper, make_keeper
-from tidegate.cli.engine_specs import ModelSpec
+from tidegate.cli.engine_keeper import EngineKeeper, KeeperFactory, make_keeper
+from tidegate.cli.engine_specs import ModelSpec, further_engine
 from tidegate.cli.model_engines import ModelSite, join_engines
 from tidegate.cli.model_loading import LoadedModel, engine_fault
+from tidegate.cli.remote_settings import check_further
+from tidegate.cli.worker_spec import EngineTie, Wish
+from tidegate.engines.pool.member_states import MemberState
+from tidegate.errors import RouteNotFound
 from tidegate.lifecycle.poison import PoisonWatch
 
+_WISHES: dict[MemberState, Wish] = {MemberState.DRAINING: "draining", MemberState.RETIRING: "retiring"}
 LATE_START_S = 30.0
 """How long the start of a server waits for further engines once every model has one."""
 
@@ -30,6 +34,9 @@ class EngineFleet:
     ) -> None:
         """`is_watching`: other processes give the engines their requests."""
         self.keepers: dict[str, EngineKeeper] = {}
+        self._urls: dict[str, str] = {}
+        self._specs: dict[str, ModelSpec] = {}
+        self._factories: dict[str, KeeperFactory] = {}
         sites = []
         num_engines = sum(len(spec.engines) for spec in specs)
         for spec, model in zip(specs, loaded, strict=True):
@@ -38,9 +45,10 @@ class EngineFleet:
                 own = logger if num_engines == 1 else logger.bind(engine=engine.name)
                 self.keepers[engine.name] = make_keeper(engine, model, own, poison)
             parts = {engine.name: self.keepers[engine.name].engine for engine in spec.engines}
-            sites.append(
-                ModelSite(spec.settings, model, join_engines(parts, spec.settings.pool, now, is_watching=is_watching))
-            )
+            engines = join_engines(parts, spec.settings.pool, now, is_pool=spec.is_pool, is_watching=is_watching)
+            sites.append(ModelSite(spec.settings, model, engines, poison))
+            self._specs[model.served.name] = spec
+            self._factories[model.served.name] = KeeperFactory(model, logger, poison)
         self.sites = tuple(sites)
         self.missing: dict[str, str | None] = {}
         """Engines that were not ready when the server was, and why."""
@@ -50,11 +58,46 @@ class EngineFleet:
         """The first engine of the first model."""
         return next(iter(self.keepers.values()))
 
-    @property
-    def sockets(self) -> dict[str, Path]:
-        """Where other server processes reach the engines that run here, by their names."""
-        paths = {name: keeper.socket_path for name, keeper in self.keepers.items()}
-        return {name: path for name, path in paths.items() if path is not None}
+    def site_of(self, name: str) -> ModelSite:
+        """Returns the model that an engine serves. Raises RouteNotFound."""
+        for site in self.sites:
+            if name in site.engines.parts:
+                return site
+        raise RouteNotFound("No engine has this name.")
+
+    def spec_of(self, site: ModelSite) -> ModelSpec:
+        """Returns what the settings say of a model's engines."""
+        return self._specs[site.loaded.served.name]
+
+    def ties(self) -> tuple[EngineTie, ...]:
+        """Returns how other server processes reach each engine, and what is wished of it."""
+        return tuple(self._tie(site, name) for site in self.sites for name in site.engines.parts)
+
+    def _tie(self, site: ModelSite, name: str) -> EngineTie:
+        path, pool = self.keepers[name].socket_path, site.engines.pool
+        wish: Wish = "in" if pool is None else _WISHES.get(pool.member(name).health.state, "in")
+        return EngineTie(name, site.loaded.served.name, None if path is None else str(path), self._urls.get(name), wish)
+
+    def join(self, site: ModelSite, url: str | None = None) -> str:
+        """Makes one more engine of a model, which is not started yet; returns its name. Raises LoadError."""
+        model = site.loaded.served.name
+        spec = further_engine(self._specs[model], list(self.keepers), url)
+        check_further(spec.settings, url)
+        keeper = self._factories[model].make(spec)
+        self.keepers[spec.name] = keeper
+        if url is not None:
+            self._urls[spec.name] = url
+        site.engines.join(spec.name, keeper.engine)
+        return spec.name
+
+    async def part(self, site: ModelSite, name: str) -> None:
+        """Ends an engine for good. What it had fails. Harmless for a name that none has."""
+        site.engines.leave(name)
+        keeper = self.keepers.get(name)
+        if keeper is not None:
+            await self._factories[site.loaded.served.name].retire(keeper)
+        self.keepers.pop(name, None)
+        self._urls.pop(name, None)
 
     async def start(self) -> None:
         """Starts all engines and returns at once."""

@@ -1,10 +1,10 @@
-"""Who keeps an engine: a supervisor of a process of ours, a watch over one on another machine, or a tie to one on Ray.
+"""Who keeps an engine: a supervisor of a process of ours, a watch over another's, or a tie to one on Ray.
 
 The one table of what the kinds of engine need. A new kind is a new branch here and in `worker_engine.py` (how it is
 kept and reached), in `model_loading.py` (its tokenizer) and in `settings.py` (its name).
 """
 
-from typing import TYPE_CHECKING, TypeAlias, Union
+from typing import TYPE_CHECKING, Protocol, TypeAlias, Union, runtime_checkable
 
 import msgspec
 from structlog.typing import FilteringBoundLogger
@@ -15,7 +15,7 @@ from tidegate.cli.engine_specs import EngineSpec
 from tidegate.cli.inner_engine import is_on_ray
 from tidegate.cli.machine_facts import available_bytes, usable_processors
 from tidegate.cli.model_loading import LoadedModel
-from tidegate.cli.remote_settings import is_remote
+from tidegate.cli.remote_settings import is_remote, is_vllm
 from tidegate.cli.wiring import engine_options, supervisor_settings
 from tidegate.engine.options import EngineOptions
 from tidegate.engines.local.supervisor import Supervisor
@@ -24,8 +24,9 @@ from tidegate.lifecycle.poison import PoisonWatch
 if TYPE_CHECKING:  # what only engines on other machines need is imported with them
     from tidegate.cli.ray_keeper import RayKeeper
     from tidegate.cli.remote_keeper import RemoteKeeper
+    from tidegate.cli.vllm_keeper import VllmKeeper
 
-EngineKeeper: TypeAlias = Union[Supervisor, "RemoteKeeper", "RayKeeper"]
+EngineKeeper: TypeAlias = Union[Supervisor, "RemoteKeeper", "RayKeeper", "VllmKeeper"]
 
 
 def make_keeper(
@@ -38,7 +39,11 @@ def make_keeper(
     if is_remote(spec.settings):
         from tidegate.cli.remote_keeper import RemoteKeeper
 
-        return RemoteKeeper(spec.settings, loaded, logger)
+        return RemoteKeeper(spec.settings, loaded, logger, poison)
+    if is_vllm(spec.settings):
+        from tidegate.cli.vllm_keeper import VllmKeeper
+
+        return VllmKeeper(spec.settings, loaded, logger, poison)
     if is_on_ray(spec.settings):
         from tidegate.cli.ray_keeper import make_ray_keeper
 
@@ -48,19 +53,51 @@ def make_keeper(
     )
 
 
+@runtime_checkable
+class Retirable(Protocol):
+    """A keeper whose `aclose` leaves the engine to others that may use it."""
+
+    async def retire(self, drain_s: float) -> None:
+        """Ends the engine for good; what it still has gets `drain_s`."""
+
+
+class KeeperFactory:
+    """Implements `MemberFactory` for one model, for every kind of engine. `poison` is what its engines share."""
+
+    def __init__(self, loaded: LoadedModel, logger: FilteringBoundLogger, poison: PoisonWatch) -> None:
+        self._loaded = loaded
+        self._logger = logger
+        self._poison = poison
+
+    def make(self, spec: EngineSpec) -> EngineKeeper:
+        """See `MemberFactory.make`."""
+        return make_keeper(spec, self._loaded, self._logger.bind(engine=spec.name), self._poison)
+
+    async def retire(self, kept: EngineKeeper) -> None:
+        """See `MemberFactory.retire`. What runs for us ends; an engine that others started is let go."""
+        if isinstance(kept, Retirable):
+            await kept.retire(0.0)
+        else:
+            await kept.aclose()
+
+
 def make_acts(keeper: EngineKeeper) -> Acts:
     """Returns what an operator can do to the engine."""
-    return EngineActs(keeper) if isinstance(keeper, Restartable) else RemoteActs()
+    if isinstance(keeper, Restartable):
+        return EngineActs(keeper)
+    own = getattr(keeper, "acts", None)
+    return RemoteActs() if own is None else own
 
 
 def shared_options(spec: EngineSpec, loaded: LoadedModel) -> EngineOptions:
     """Returns what an engine process is told: replicas of one model share processors and memory evenly."""
     options = engine_options(spec.settings, loaded)
-    if spec.num_sharing == 1 or options.backend != "llama":
+    if max(spec.num_sharing, spec.num_to_come) == 1 or options.backend != "llama":
         return options
     free_bytes = available_bytes()
     return msgspec.structs.replace(
         options,
         num_threads=options.num_threads or max(1, usable_processors() // spec.num_sharing),
-        memory_bytes=None if free_bytes is None else free_bytes // spec.num_sharing,
+        memory_bytes=None if free_bytes is None else free_bytes // spec.num_to_come,
+        num_sharing=spec.num_sharing,
     )

@@ -5,12 +5,13 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import click
 
 from tidegate import __version__
-from tidegate.cli.settings import SECTIONS, describe
+from tidegate.cli.engine_option import read_engine_options
+from tidegate.cli.settings import SECTIONS, EngineKind, describe
 from tidegate.cli.settings_sources import DEFAULT_FILE, Resolved, SettingsError, resolve
 
 Command = Callable[..., Any]
@@ -31,9 +32,10 @@ SERVE_FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
     "--chat-template": ("model.chat_template", {"type": click.Path(dir_okay=False), "metavar": "FILE"}),
     "--max-model-len": ("model.max_model_len", {"type": int}),
     "--max-output-tokens": ("model.max_output_tokens", {"type": int}),
-    "--engine": (
-        "engine.kind",
-        {"type": click.Choice(["llama", "ray", "scripted", "simulated", "sglang", "vllm-http"])},
+    "--engine": ("engine.kind", {"type": click.Choice(get_args(EngineKind))}),
+    "--engine-option": (
+        "engine.options",
+        {"multiple": True, "metavar": "NAME=VALUE", "callback": read_engine_options},
     ),
     "--engine-url": ("engine.url", {"metavar": "URL"}),
     "--ray-address": ("ray.address", {"metavar": "ADDRESS"}),
@@ -41,6 +43,7 @@ SERVE_FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
     "--tokenizer": ("model.tokenizer", {"type": click.Path(file_okay=False), "metavar": "FOLDER"}),
     "--max-sequences": ("engine.max_sequences", {"type": int}),
     "--replicas": ("engine.replicas", {"type": int}),
+    "--max-replicas": ("engine.max_replicas", {"type": int}),
     "--threads": ("engine.threads", {"type": int}),
     "--gpu-layers": ("engine.gpu_layers", {"type": int}),
     "--unknown-fields": ("api.unknown_fields", {"type": click.Choice(["report", "reject", "ignore"])}),
@@ -70,7 +73,7 @@ def _settings_options(command: Command) -> Command:
     for flag, (name, options) in reversed(SERVE_FLAGS.items()):
         section, _, key = name.partition(".")
         default = getattr(SECTIONS[section](), key)
-        shown = "" if default in (None, ()) else f" (default {default})"
+        shown = "" if default in (None, (), {}) else f" (default {default})"
         text = f"{describe(section, key)}{shown} [{name}]"
         command = click.option(flag, name.replace(".", "__"), help=text, **options)(command)
     return click.option(
@@ -106,6 +109,7 @@ class _Commands(click.Group):
         "bench": "tidegate.cli.bench_command",
         "conform": "tidegate.cli.conform_command",
         "diff": "tidegate.cli.diff_command",
+        "engines": "tidegate.cli.engines_command",
         "keys": "tidegate.cli.keys_command",
     }
 
@@ -129,6 +133,7 @@ def cli() -> None:
     tidegate serve model.gguf               a model of yours
     tidegate serve --engine scripted        no model: every request says what is answered
     tidegate keys create NAME               a key for callers; from the first one on, every route needs one
+    tidegate engines list                   the engines of a running server; also adds, drains, retires, rolls them
     tidegate models                         the models on this machine
     tidegate config                         the settings that hold, and where each came from
     tidegate doctor                         what is missing on this machine, and what to do
@@ -165,6 +170,7 @@ def serve(model: str | None, config_file: Path | None, **flags: Any) -> None:
       tidegate serve --engine scripted --port 0       for testing clients: no model, a free port
       tidegate serve --engine vllm-http --engine-url http://10.0.0.5:8000 --tokenizer ./my-model
                                                       in front of an engine on another machine
+      tidegate serve --engine vllm ./my-model --engine-option tensor_parallel_size=2
 
     The public listener answers OpenAI's routes under /v1; the admin listener has /readyz, /metrics and
     /admin/v1/requests. SIGTERM and Ctrl-C refuse new requests, let running ones finish (at most

@@ -11,7 +11,7 @@ from tidegate.cli.inner_engine import inner_settings
 from tidegate.cli.load_error import LoadError
 from tidegate.cli.model_source import Hub, ModelSource, find_model
 from tidegate.cli.model_source_error import ModelSourceError
-from tidegate.cli.remote_settings import is_remote
+from tidegate.cli.remote_settings import is_remote, is_vllm
 from tidegate.cli.settings import LimitSettings, Settings
 from tidegate.contract.bounds import Limits
 from tidegate.inference.model_info import ModelInfo
@@ -54,6 +54,8 @@ def load_model(settings: Settings, hub: Hub | None = None) -> LoadedModel:
         return _with_grammar(settings, _load_gguf(settings, source), source)
     if is_remote(settings):
         return _load_remote(settings)
+    if is_vllm(settings):
+        return _load_vllm(settings, hub)
     tokenizer = ByteTokenizer()
     facts = ModelFacts(
         "byte-tokenizer-1", {"default": CONTENTS_TEMPLATE}, BOS_TOKEN, EOS_TOKEN, pair_separator=(EOS_TOKEN_ID,)
@@ -81,6 +83,14 @@ def _load_remote(settings: Settings) -> LoadedModel:
 
     remote_endpoint(settings)
     tokenizer, facts, name = load_tokenizer(settings)
+    return _with_grammar(settings, _serve(settings, tokenizer, facts, (name,)), None)
+
+
+def _load_vllm(settings: Settings, hub: Hub | None) -> LoadedModel:
+    """vLLM reads the weights; tokenizer and template are read here."""
+    from tidegate.cli.vllm_engine import load_folder
+
+    tokenizer, facts, name = load_folder(settings, hub)
     return _with_grammar(settings, _serve(settings, tokenizer, facts, (name,)), None)
 
 

@@ -9,6 +9,7 @@ from tidegate.cli.open_ledger import ledger_facts
 from tidegate.cli.open_quotas import OwnGate, share_quotas
 from tidegate.cli.settings import Settings
 from tidegate.contract.unknown_fields import UnknownFieldPolicy
+from tidegate.engine.messages import EngineReady
 from tidegate.lifecycle.admission import AdmissionController, AdmissionLimits
 from tidegate.lifecycle.cost_model import ChunkRule
 from tidegate.lifecycle.drain import Drain
@@ -58,14 +59,14 @@ def _build_gate(site: ModelSite, drain: Drain, quotas: KeyQuotas) -> LocalGate:
         on_fault=log_fault,
         has_rows=engines.pool is not None,
     )
-    for part in engines.parts.values():
-        part.on_ready.append(
-            lambda greeting: controller.learn_chunks(
-                ChunkRule(greeting.model.max_step_tokens, greeting.model.prefill_chunk_tokens)
-            )
-        )
+
+    def learn(greeting: EngineReady) -> None:
+        model = greeting.model
+        controller.learn_chunks(ChunkRule(model.max_step_tokens, model.prefill_chunk_tokens))
         if engines.pool is not None:
-            part.on_ready.append(lambda _: gate.note_engine_changed())
+            gate.note_engine_changed()
+
+    engines.parts.each(lambda _, engine: engine.on_ready.append(learn))
     return gate
 
 

@@ -2,7 +2,7 @@
 
 from tidegate.cli.fleet_acts import FleetActs
 from tidegate.cli.public_service import PublicService
-from tidegate.contract.admin import DrainBegun, EngineAct, RequestAborted
+from tidegate.contract.admin import AddBody, DrainBegun, EngineAct, RequestAborted, RollBody
 from tidegate.contract.codec import encode_json
 from tidegate.errors import RouteNotFound
 from tidegate.serving.reply import WholeReply
@@ -31,6 +31,18 @@ class ServerOperator:
 
     async def act_on_engine(self, name: str, act: EngineAct, wait_s: float) -> WholeReply:
         return await self._engine.act_on_engine(name, act, wait_s)
+
+    async def add_engine(self, body: AddBody) -> WholeReply:
+        return await self._engine.add_engine(body)
+
+    async def roll_engines(self, body: RollBody) -> WholeReply:
+        return await self._engine.roll_engines(body)
+
+    async def stop_roll(self) -> WholeReply:
+        return await self._engine.stop_roll()
+
+    def roll_told(self) -> WholeReply:
+        return self._engine.roll_told()
 
 
 def drain_reply(timeout_s: float, *, was_draining: bool) -> WholeReply:

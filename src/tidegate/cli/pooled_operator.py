@@ -10,15 +10,16 @@ from tidegate.cli.drain_order import DrainOrder
 from tidegate.cli.fleet_acts import FleetActs
 from tidegate.cli.operator import abort_reply, drain_reply
 from tidegate.cli.worker_pool import WorkerPool
-from tidegate.contract.admin import EngineAct, EngineTold
+from tidegate.contract.admin import AddBody, EngineAct, RollBody
 from tidegate.contract.admin_query import RequestFilter
 from tidegate.contract.codec import encode_json
+from tidegate.contract.health import DegradedEngine
 from tidegate.errors import EngineUnavailable, ServeError
 from tidegate.lifecycle.admission_statistics import AdmissionStatistics
 from tidegate.observability.exposition import render_metrics
 from tidegate.observability.merged_metrics import MergedMetrics
 from tidegate.observability.metrics import MetricsObserver
-from tidegate.serving.admin import EngineViews, LiveList, choose, describe_engines, find_obstacle
+from tidegate.serving.admin import EngineViews, LiveList, choose, degraded_engines, describe_engines, find_obstacle
 from tidegate.serving.engine_rows import EngineRow
 from tidegate.serving.reply import WholeReply
 
@@ -57,13 +58,16 @@ class PooledView:
         for answer in await self._ask_all("accounts"):
             for name, value in json.loads(answer).items():
                 totals[name] = totals.get(name, 0) + value
-        answers = [msgspec.json.decode(one, type=list[EngineRow]) for one in await self._ask_all("engines")]
-        rows = add_rows(self._engines.rows(), answers)
+        rows = await self._rows()
         admission = asdict(self._admission())
         described = describe_engines(EngineViews(self._engines.status, lambda: rows), admission)
         if self.adds_gauges:
             described["gauges"] = await self._gauges()
         return encode_json({**described, **totals})
+
+    async def _rows(self) -> list[EngineRow]:
+        answers = [msgspec.json.decode(one, type=list[EngineRow]) for one in await self._ask_all("engines")]
+        return add_rows(self._engines.rows(), answers)
 
     async def _gauges(self) -> dict[str, float]:
         sums: dict[str, float] = {}
@@ -87,6 +91,9 @@ class PooledView:
         if found is None and (self.pool is None or not await self.pool.count_ready()):
             return EngineUnavailable("no server process is ready")
         return found
+
+    async def degraded(self) -> list[DegradedEngine]:
+        return degraded_engines(await self._rows())
 
     def is_alive(self) -> bool:
         return True
@@ -121,25 +128,38 @@ class PooledOperator:
         return await self._engine.restart_engine(wait_s)
 
     async def act_on_engine(self, name: str, act: EngineAct, wait_s: float) -> WholeReply:
-        """Who gets requests is each worker's own affair: all of them are told. What they still have is theirs."""
-        reply = await self._engine.act_on_engine(name, act, wait_s)
-        if act in (EngineAct.RESTART, EngineAct.FLUSH) or self._view.pool is None:
-            return reply
-        argument = msgspec.json.encode((name, act.value)).decode()
-        told = [
-            msgspec.json.decode(one, type=EngineTold)
-            for one in await self._view.pool.ask_all("act_on_engine", argument)
-        ]
-        own = msgspec.json.decode(reply.body, type=EngineTold)
-        taken = None if own.taken is None else sum(one.taken or 0 for one in told)
-        return WholeReply(encode_json(EngineTold(name, own.state, sum(one.requests for one in told), taken)))
+        return await self._engine.act_on_engine(name, act, wait_s)
+
+    async def add_engine(self, body: AddBody) -> WholeReply:
+        return await self._engine.add_engine(body)
+
+    async def roll_engines(self, body: RollBody) -> WholeReply:
+        return await self._engine.roll_engines(body)
+
+    async def stop_roll(self) -> WholeReply:
+        return await self._engine.stop_roll()
+
+    def roll_told(self) -> WholeReply:
+        return self._engine.roll_told()
 
 
 def add_rows(own: list[EngineRow], others: Iterable[list[EngineRow]]) -> list[EngineRow]:
-    """Returns the rows with what other processes count for themselves added up; the rest is as `own` has it."""
+    """Returns the rows with what other processes count for themselves added up. An engine is ready when it is so for
+    all of them; the rest is as `own` has it.
+    """
+    unreached: set[str] = set()
     sums = {row.name: dict.fromkeys(_COUNTED, 0) for row in own}
     for rows in others:
         for row in rows:
+            if row.name not in sums:
+                continue  # it has just left
+            if not row.ready:
+                unreached.add(row.name)
             for column in _COUNTED:
                 sums[row.name][column] += getattr(row, column)
-    return [msgspec.structs.replace(row, **sums[row.name]) for row in own]
+    return [_joined(row, sums[row.name], is_reached=row.name not in unreached) for row in own]
+
+
+def _joined(own: EngineRow, sums: dict[str, int], *, is_reached: bool) -> EngineRow:
+    condition = own.condition or (None if is_reached else "not every server process has reached it")
+    return msgspec.structs.replace(own, **sums, ready=own.ready and is_reached, condition=condition)

@@ -14,8 +14,11 @@ from tidegate.cli.engine_fleet import EngineFleet
 from tidegate.cli.engine_keeper import EngineKeeper
 from tidegate.cli.engine_specs import model_specs
 from tidegate.cli.fleet_acts import FleetActs
+from tidegate.cli.fleet_members import FleetMembers
+from tidegate.cli.fleet_scaler import FleetScaler
+from tidegate.cli.followers import WorkerFollowers
 from tidegate.cli.loop_lag import LoopLagProbe
-from tidegate.cli.model_engines import engine_views
+from tidegate.cli.model_engines import engine_views, has_rows_of_engines
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.pooled_operator import PooledOperator, PooledView
 from tidegate.cli.public_edge import tls_files
@@ -56,10 +59,13 @@ class PooledServer:
         self._gate = SharedGate(self.fleet.sites, logger)
         accounts = self._gate.statistics
         metrics = MetricsObserver(views.status, accounts, __version__)
-        metrics.engines = views.rows if len(self.fleet.keepers) > 1 else None
+        metrics.engines = views.rows if has_rows_of_engines(self.fleet.sites) else None
         metrics.quotas = self._gate.quotas
         self._lag = LoopLagProbe(metrics.loop_lag)
-        self._acts = FleetActs(self.fleet)
+        self._followers = WorkerFollowers()
+        self._members = FleetMembers(self.fleet, self._followers, logger)
+        self._scaler = FleetScaler(self.fleet, self._members, self._gate.statistics_of, logger, SystemClock().now)
+        self._acts = FleetActs(self.fleet, self._members, self._followers, logger)
         self._view = PooledView(views, metrics, self.order, accounts)
         self._view.adds_gauges = all(is_remote(site.settings) for site in self.fleet.sites)
         operator = PooledOperator(self._view, self._acts, self.order)
@@ -83,11 +89,12 @@ class PooledServer:
         """Starts engine and workers, and the admin listener."""
         self._lag.start()
         await self.fleet.start()
-        self._pool = WorkerPool(self._settings, self._folder, self.fleet.sockets, self._socket.fileno(), self._logger)
+        self._pool = WorkerPool(self._settings, self._folder, self.fleet.ties, self._socket.fileno(), self._logger)
         await self._gate.start(self._pool.gate_socket)
         self._pool.start()
-        self._view.pool = self._pool
+        self._view.pool = self._followers.pool = self._pool
         await self.admin.start()
+        self._scaler.start()
 
     async def wait_ready(self) -> None:
         """Waits for the engines and for every worker. Raises EngineStartFailed or RemoteStartFailed for a model that
@@ -113,6 +120,9 @@ class PooledServer:
         await self._gate.aclose()
         self._socket.close()
         await self.admin.stop()
+        await self._scaler.aclose()
+        await self._acts.stop_roll()
+        await self._members.aclose()
         await self.fleet.aclose()
         await self._acts.aclose()
         for file in self._folder.glob("*.sock"):

@@ -4,7 +4,7 @@ import json
 
 from tidegate.cli.inner_engine import inner_settings, is_on_ray
 from tidegate.cli.model_loading import LoadedModel
-from tidegate.cli.remote_settings import is_remote
+from tidegate.cli.remote_settings import is_remote, reads_folder
 from tidegate.cli.settings import Settings
 from tidegate.cli.speculation_text import sameness_text, speculation_text
 from tidegate.inference.model_info import ModelInfo
@@ -89,7 +89,7 @@ def _example(settings: Settings, loaded: LoadedModel, model: ModelInfo | None) -
     settings = inner_settings(settings)
     if settings.engine.kind == "scripted":
         body["x_script"] = {"pieces": ["48656c6c6f", "2c20", "736561"]}
-    elif settings.engine.kind == "llama" or is_remote(settings):
+    elif settings.engine.kind == "llama" or reads_folder(settings):
         body["max_tokens"] = 64
     else:
         body["max_tokens"] = 8

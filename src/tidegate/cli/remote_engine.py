@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tidegate.cli.load_error import LoadError
 from tidegate.cli.settings import Settings
@@ -11,14 +12,19 @@ from tidegate.engines.remote.client import RemoteEngine
 from tidegate.engines.remote.connection_pool import ConnectionPool
 from tidegate.engines.remote.dialect import Introduction, Recognition, RemoteKind
 from tidegate.engines.remote.endpoint import Endpoint, UnusableUrl, parse_endpoint
+from tidegate.engines.remote.http_carrier import HttpCarrier
 from tidegate.engines.remote.remote_grammar import GrammarWriter
 from tidegate.engines.remote.served_facts import ServedFacts
 from tidegate.engines.remote.watch import RemoteWatch, WatchSettings
 from tidegate.engines.sglang.sglang_kind import SglangKind
 from tidegate.engines.vllm_http.vllm_kind import VllmKind
 from tidegate.grammar.registry import DEFAULT_BACKEND
+from tidegate.lifecycle.poison import PoisonWatch
 from tidegate.serving.served_model import ServedModel
 from tidegate.text.vocabulary import ModelFacts, Tokenizer, Vocabulary
+
+if TYPE_CHECKING:
+    from tidegate.text.hf_tokenizer import HfTokenizer
 
 _KINDS: dict[str, Callable[[ServedFacts], RemoteKind]] = {"sglang": SglangKind, "vllm-http": VllmKind}
 MAX_KEY_BYTES = 4096
@@ -49,10 +55,15 @@ def load_tokenizer(settings: Settings) -> tuple[Tokenizer, ModelFacts, str]:
             f"model.tokenizer must name the folder with the model's tokenizer.json: the {settings.engine.kind} engine "
             "is spoken to in tokens. Give it with --tokenizer FOLDER."
         )
+    tokenizer = read_tokenizer(folder := Path(settings.model.tokenizer))
+    return tokenizer, tokenizer.facts, settings.model.source or tokenizer.facts.name or folder.resolve().name
+
+
+def read_tokenizer(folder: Path) -> "HfTokenizer":
+    """Returns the tokenizer of a folder in Hugging Face's format. Raises LoadError."""
     from tidegate.text.hf_token_bytes import UnusableTokenizer
     from tidegate.text.hf_tokenizer import HfTokenizer, read_hf_folder
 
-    folder = Path(settings.model.tokenizer)
     try:
         tokenizer = HfTokenizer(read_hf_folder(folder))
     except UnusableTokenizer as error:
@@ -61,8 +72,7 @@ def load_tokenizer(settings: Settings) -> tuple[Tokenizer, ModelFacts, str]:
         raise LoadError(
             f"The tokenizer in {folder} has no end token: tokenizer_config.json or generation_config.json must name it."
         )
-    name = settings.model.source or tokenizer.facts.name or folder.resolve().name
-    return tokenizer, tokenizer.facts, name
+    return tokenizer
 
 
 def served_facts(settings: Settings, served: ServedModel, *, has_compiler: bool) -> ServedFacts:
@@ -84,14 +94,20 @@ def served_facts(settings: Settings, served: ServedModel, *, has_compiler: bool)
 
 
 def make_watch(
-    settings: Settings, served: ServedModel, *, has_compiler: bool, take_note: Callable[[str], None]
+    settings: Settings,
+    served: ServedModel,
+    *,
+    has_compiler: bool,
+    take_note: Callable[[str], None],
+    poison: PoisonWatch | None = None,
 ) -> RemoteWatch:
     """Returns the engine under its watch, not started. Call on the event loop. Raises LoadError."""
     loop = asyncio.get_running_loop()
-    pool = ConnectionPool(remote_endpoint(settings), loop.time)
-    engine = RemoteEngine(pool, loop.call_exception_handler, call_soon=loop.call_soon, now=loop.time)
+    carrier = HttpCarrier(ConnectionPool(remote_endpoint(settings), loop.time))
+    tell = loop.call_exception_handler
+    engine = RemoteEngine(carrier, tell, call_soon=loop.call_soon, now=loop.time, poison=poison)
     kind = _KINDS[settings.engine.kind](served_facts(settings, served, has_compiler=has_compiler))
-    return RemoteWatch(engine, kind, pool, _watch_settings(settings), take_note)
+    return RemoteWatch(engine, kind, carrier, _watch_settings(settings), take_note)
 
 
 async def look_once(

@@ -6,6 +6,7 @@ from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.remote_engine import make_watch
 from tidegate.cli.settings import Settings
 from tidegate.engines.remote.client import RemoteEngine
+from tidegate.lifecycle.poison import PoisonWatch
 
 
 class RemoteKeeper:
@@ -13,13 +14,22 @@ class RemoteKeeper:
 
     process_id: None = None
     socket_path: None = None
+    acts: None = None
+    """What an operator could do to it is done where it runs."""
 
-    def __init__(self, settings: Settings, loaded: LoadedModel, logger: FilteringBoundLogger) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        loaded: LoadedModel,
+        logger: FilteringBoundLogger,
+        poison: PoisonWatch | None = None,
+    ) -> None:
         self._watch = make_watch(
             settings,
             loaded.served,
             has_compiler=loaded.grammar.compiler is not None,
             take_note=lambda note: logger.warning("engine note", note=note),
+            poison=poison,
         )
 
     @property

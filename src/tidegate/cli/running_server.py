@@ -11,6 +11,9 @@ from tidegate.cli.engine_fleet import EngineFleet
 from tidegate.cli.engine_keeper import EngineKeeper
 from tidegate.cli.engine_specs import model_specs
 from tidegate.cli.fleet_acts import FleetActs
+from tidegate.cli.fleet_members import FleetMembers
+from tidegate.cli.fleet_scaler import FleetScaler
+from tidegate.cli.followers import NoFollowers
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.operator import ServerOperator
 from tidegate.cli.public_server import PublicServer
@@ -36,9 +39,12 @@ class RunningServer:
         self._server = PublicServer(settings, self.fleet.sites, sockets.public, logger, order)
         self.parts: ServerParts = self._server.parts
         self.public: HttpServer = self._server.http
-        self._acts = FleetActs(self.fleet)
+        followers = NoFollowers()
+        self._members = FleetMembers(self.fleet, followers, logger)
+        self._acts = FleetActs(self.fleet, self._members, followers, logger)
         operator = ServerOperator(self._server, self._acts)
         parts = self.parts
+        self._scaler = FleetScaler(self.fleet, self._members, parts.accounts_of, logger, SystemClock().now)
         admin_app = build_admin_app(
             parts.admin, operator, settings, logger=logger, observer=parts.observer, authorise=parts.access.admin
         )
@@ -63,6 +69,7 @@ class RunningServer:
         await self.fleet.start()
         await self._server.start()
         await self.admin.start()
+        self._scaler.start()
 
     async def wait_ready(self) -> None:
         """Waits for the engines. Raises EngineStartFailed or RemoteStartFailed for a model that has none."""
@@ -80,6 +87,9 @@ class RunningServer:
         """Closes listeners and connections, then ends the engines. Idempotent."""
         await self._server.stop()
         await self.admin.stop()
+        await self._scaler.aclose()
+        await self._acts.stop_roll()
+        await self._members.aclose()
         await self.fleet.aclose()
         await self._acts.aclose()
 

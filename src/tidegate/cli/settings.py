@@ -1,6 +1,6 @@
 """Every setting, with its default, range and meaning. Frozen: resolved once, before anything is built."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -17,7 +17,7 @@ def _text(text: str) -> Meta:
     return Meta(description=text)
 
 
-EngineKind = Literal["llama", "ray", "scripted", "simulated", "sglang", "vllm-http"]
+EngineKind = Literal["llama", "ray", "scripted", "simulated", "sglang", "vllm", "vllm-http"]
 
 
 class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -103,10 +103,12 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     source: Annotated[
         str | None,
-        _text("GGUF path, installed package, or Hugging Face id; bundled if absent. Its name in a remote engine"),
+        _text(
+            "GGUF path, package, or Hugging Face id; bundled if absent. Folder or id for vllm. Name in a remote engine"
+        ),
     ] = None
     tokenizer: Annotated[
-        str | None, _text("folder with tokenizer.json and the files beside it, for engines on other machines")
+        str | None, _text("folder with tokenizer.json and the files beside it, for engines on other machines and vllm")
     ] = None
     served_model_name: Annotated[tuple[str, ...], _text("names that callers may use; the first is the answer's")] = ()
     chat_template: Annotated[str | None, _text("file with a chat template that replaces the model's own")] = None
@@ -129,7 +131,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The engine process, or the engine on another machine."""
+    """The engine process, the engine on another machine, or vLLM in this one."""
 
     kind: Annotated[
         EngineKind, _text("what generates tokens; sglang and vllm-http run elsewhere, ray places engines on machines")
@@ -137,9 +139,20 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     replicas: Annotated[
         int, _number("engine processes of this model, each with its share of threads and memory", ge=1, le=64)
     ] = 1
+    min_replicas: Annotated[
+        Annotated[int, Meta(ge=1, le=64)] | None,
+        _text("fewest of them, where their number follows the load; 1 if absent"),
+    ] = None
+    max_replicas: Annotated[
+        Annotated[int, Meta(ge=1, le=64)] | None,
+        _text("most of them: their number follows the load, beginning with replicas; fixed if absent"),
+    ] = None
     url: Annotated[str | None, _text("where an engine on another machine is, such as http://10.0.0.5:8000")] = None
     api_key_file: Annotated[str | None, _text("file with the API key that such an engine wants")] = None
     revision: Annotated[str | None, _text("name of such an engine's weights, for the served revision")] = None
+    options: Annotated[dict[str, Any], _text("further arguments of vLLM's AsyncEngineArgs, for vllm")] = msgspec.field(
+        default_factory=dict
+    )
     health_interval_s: Annotated[float, _number("how often such an engine's health is looked at", ge=0.01)] = 1.0
     stall_timeout_s: Annotated[float, _number("an engine that makes no step for so long is restarted", ge=0.1)] = 60.0
     restart_wait_s: Annotated[
@@ -216,6 +229,11 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Annotated[int, Meta(ge=0)] | None, _text("how often Ray itself restarts one that died; always if absent")
     ] = None
 
+    @property
+    def most_replicas(self) -> int:
+        """How many there are at most."""
+        return self.max_replicas or self.replicas
+
 
 class PoolSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Several engines of one model: who gets a request, and what happens to an engine that fails."""
@@ -238,6 +256,14 @@ class PoolSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rolling: Annotated[
         bool, _text("serve different revisions under one name for a while; every answer names its own")
     ] = False
+    scale_up_tokens: Annotated[
+        int, _number("prompt tokens without output, for each engine, beyond which one is added", ge=1)
+    ] = 4096
+    scale_down_tokens: Annotated[
+        int, _number("such tokens for each engine that would remain, up to which one retires", ge=0)
+    ] = 512
+    scale_up_wait_s: Annotated[float, _number("for how long, before an engine is added", ge=0, le=86400)] = 10.0
+    scale_down_wait_s: Annotated[float, _number("for how long, before an engine retires", ge=0, le=86400)] = 300.0
 
 
 class GrammarSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

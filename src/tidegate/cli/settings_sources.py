@@ -149,6 +149,13 @@ def _parse_text(section: str, key: str, value: str) -> object:
     field = next(field for field in msgspec.structs.fields(SECTIONS[section]) if field.name == key)
     if isinstance(field.default, tuple):
         return [part.strip() for part in value.split(",") if part.strip()]
+    if field.default_factory is dict:
+        try:
+            return msgspec.json.decode(value.encode(), type=dict[str, Any])
+        except msgspec.MsgspecError:
+            raise SettingsError(
+                f"{section}.{key} in the environment must be an object of JSON, got {value!r}."
+            ) from None
     return value
 
 

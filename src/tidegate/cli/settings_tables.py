@@ -29,7 +29,7 @@ def _render_section(section: str, kind: type[msgspec.Struct], flags: dict[str, s
         cells = (
             f"`{field.name}`",
             describe_type(field.type),
-            _show(field.default),
+            _show(field.default if field.default_factory is msgspec.NODEFAULT else None),
             f"`{flag}`" if flag is not None else "",
             describe(section, field.name),
         )
@@ -45,6 +45,8 @@ def describe_type(kind: inspect.Type) -> str:
         return describe_type(next(member for member in kind.types if not isinstance(member, inspect.NoneType)))
     if isinstance(kind, inspect.LiteralType):
         return ", ".join(f"`{value}`" for value in kind.values)
+    if isinstance(kind, inspect.DictType):
+        return "table"
     if isinstance(kind, inspect.VarTupleType):
         return f"list of {describe_type(kind.item_type)}s"
     if isinstance(kind, inspect.IntType | inspect.FloatType):

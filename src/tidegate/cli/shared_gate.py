@@ -6,7 +6,7 @@ from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
-from tidegate.cli.model_engines import ModelSite
+from tidegate.cli.model_engines import ModelSite, poison_of
 from tidegate.cli.model_service import build_gates
 from tidegate.engines.local.client import LocalEngine
 from tidegate.lifecycle.admission_statistics import AdmissionStatistics
@@ -23,14 +23,20 @@ class SharedGate:
     """`start`, in the end `aclose`. Workers drain by themselves: this gate never does."""
 
     def __init__(self, sites: tuple[ModelSite, ...], logger: FilteringBoundLogger) -> None:
-        self._engines = [engine for site in sites for engine in site.engines.parts.values()]
+        self._sites = sites
         self._gate = build_gates(sites, Drain())
-        self._server = GateServer(self._gate, lambda reason: logger.error("gate connection", reason=reason))
+        self._server = GateServer(
+            self._gate, lambda reason: logger.error("gate connection", reason=reason), poison_of(sites)
+        )
         self._task: asyncio.Task[None] | None = None
 
     def statistics(self) -> AdmissionStatistics:
         """Returns the accounts over all processes."""
         return self._gate.statistics()
+
+    def statistics_of(self, model: str) -> AdmissionStatistics:
+        """Returns the accounts of one model, over all processes."""
+        return self._gate.statistics_of(model)
 
     @property
     def quotas(self) -> Callable[[], QuotaStatistics] | None:
@@ -61,6 +67,6 @@ class SharedGate:
             await asyncio.sleep(LISTEN_INTERVAL_S)
             if self._server.num_held:
                 num_asked += 1
-                for engine in self._engines:
+                for engine in [engine for site in self._sites for engine in site.engines.parts.values()]:
                     if isinstance(engine, LocalEngine):
                         engine.ping(num_asked)

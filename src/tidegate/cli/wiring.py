@@ -13,7 +13,7 @@ from structlog.typing import FilteringBoundLogger
 from tidegate import __version__
 from tidegate.cli.access import Access, open_access
 from tidegate.cli.engine_settings import told_engine
-from tidegate.cli.model_engines import ModelSite, engine_views, report_engines
+from tidegate.cli.model_engines import ModelSite, engine_views, has_rows_of_engines, poison_of, report_engines
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.model_service import build_gates, build_service
 from tidegate.cli.open_ledger import StartableLedger, ledger_rules, open_ledger
@@ -35,6 +35,7 @@ from tidegate.http.service_port import Admin, Operator
 from tidegate.http.settings import HttpSettings
 from tidegate.http.settings import ServerSettings as HttpServerSettings
 from tidegate.http.tls import TlsFiles
+from tidegate.lifecycle.admission_statistics import AdmissionStatistics
 from tidegate.lifecycle.drain import Drain
 from tidegate.observability.access_log import AccessLog, Write, write_all
 from tidegate.observability.audit import AuditLog
@@ -73,6 +74,12 @@ class ServerParts:
     access: Access
     telemetry: Telemetry
 
+    def accounts_of(self, model: str) -> AdmissionStatistics:
+        """Returns the gate's accounts of one model. Raises RuntimeError where the gate is another process's."""
+        if isinstance(self.gate, RemoteGate):
+            raise RuntimeError("the gate is another process's")
+        return self.gate.statistics_of(model)
+
 
 def open_log(settings: Settings) -> FilteringBoundLogger:
     """Makes standard error the log of this process."""
@@ -103,13 +110,13 @@ def build_parts(
     """
     clock = SystemClock()
     drain = Drain()
-    gate = build_gates(sites, drain) if gate_socket is None else RemoteGate(gate_socket, drain)
+    gate = build_gates(sites, drain) if gate_socket is None else RemoteGate(gate_socket, drain, poison_of(sites))
     accounts = None if isinstance(gate, RemoteGate) else gate.statistics
     ledger = open_ledger(settings)
     rules = ledger_rules(settings)
     views = engine_views(sites)
     metrics = MetricsObserver(views.status, accounts, __version__, ledger.statistics if ledger is not None else None)
-    metrics.engines = views.rows if sum(len(site.engines.parts) for site in sites) > 1 else None
+    metrics.engines = views.rows if has_rows_of_engines(sites) else None
     observer = CompositeObserver([metrics, LogObserver(logger, has_access_log=settings.log.access)])
     report_engines(sites, observer, drain)
     services = [build_service(site, gate, drain, observer, rules) for site in sites]

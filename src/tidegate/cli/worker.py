@@ -26,7 +26,7 @@ from tidegate.cli.reached_fleet import ReachedFleet
 from tidegate.cli.running_server import wait_first
 from tidegate.cli.wiring import install_loop_reports, open_log
 from tidegate.cli.worker_control import Answer, answer_questions
-from tidegate.cli.worker_spec import WorkerSpec
+from tidegate.cli.worker_spec import EngineTie, WorkerSpec
 from tidegate.contract.admin import EngineAct
 from tidegate.contract.admin_query import RequestFilter
 from tidegate.contract.codec import encode_json
@@ -54,7 +54,7 @@ async def _serve(spec: WorkerSpec) -> int:
     except (LoadError, LedgerBroken) as error:
         logger.error("worker failed", reason=str(error))
         return EXIT_FAILED
-    fleet = ReachedFleet(model_specs(spec.settings), loaded, spec.engine_sockets, logger)
+    fleet = ReachedFleet(model_specs(spec.settings), loaded, spec.engines, logger)
     try:
         server = PublicServer(
             spec.settings, fleet.sites, socket(fileno=spec.listener_fd), logger, order, Path(spec.gate_socket)
@@ -90,7 +90,11 @@ def _answers(server: PublicServer, fleet: ReachedFleet) -> dict[str, Answer]:
     def act_on_engine(argument: str) -> bytes:
         name, word = msgspec.json.decode(argument, type=tuple[str, str])
         site = next(site for site in fleet.sites if name in site.engines.parts)
-        return encode_json(tell_engine(site, name, EngineAct(word), is_sure=True))
+        return encode_json(tell_engine(site, name, EngineAct(word)))
+
+    def settle(argument: str) -> bytes:
+        fleet.settle(msgspec.json.decode(argument, type=tuple[EngineTie, ...]))
+        return encode_json(view.engine_rows())
 
     return {
         "requests": list_requests,
@@ -102,6 +106,7 @@ def _answers(server: PublicServer, fleet: ReachedFleet) -> dict[str, Answer]:
         "ready": lambda _: b"yes" if server.is_ready else b"no",
         "engines": lambda _: encode_json(view.engine_rows()),
         "act_on_engine": act_on_engine,
+        "settle": settle,
     }
 
 

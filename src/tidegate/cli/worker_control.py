@@ -12,7 +12,7 @@ _log = logging.getLogger(__name__)
 
 Answer = Callable[[str], bytes]
 """Gets the question's argument, "" where it has none."""
-MAX_QUESTION_BYTES = 8192
+MAX_QUESTION_BYTES = 256 * 1024
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 ASK_TIMEOUT_S = 5.0
 

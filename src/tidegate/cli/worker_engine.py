@@ -52,5 +52,5 @@ def make_worker_engine(
     if socket_path is None:
         from tidegate.cli.remote_keeper import RemoteKeeper
 
-        return RemoteKeeper(spec.settings, loaded, logger)
+        return RemoteKeeper(spec.settings, loaded, logger, poison)
     return LinkedEngine(Path(socket_path), poison)

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -19,7 +19,7 @@ from structlog.typing import FilteringBoundLogger
 from tidegate.cli.drain_order import DrainOrder
 from tidegate.cli.settings import Settings
 from tidegate.cli.worker_control import ask
-from tidegate.cli.worker_spec import WorkerSpec
+from tidegate.cli.worker_spec import EngineTie, WorkerSpec
 from tidegate.engines.local.restart_policy import EngineEnd, GiveUp, RestartPolicy, RestartSettings
 
 _STOP_GRACE_S = 10.0
@@ -29,20 +29,20 @@ _READY_POLL_S = 0.05
 class WorkerPool:
     """`folder` is private and holds the control sockets. `listener_fd` is the bound public socket.
 
-    `engine_socket` is None for an engine on another machine.
+    `engines` are those of the moment: a worker that starts anew is told of them.
     """
 
     def __init__(
         self,
         settings: Settings,
         folder: Path,
-        engine_sockets: Mapping[str, Path],
+        engines: Callable[[], tuple[EngineTie, ...]],
         listener_fd: int,
         logger: FilteringBoundLogger,
     ) -> None:
         self._settings = settings
         self._folder = folder
-        self._engine_sockets = {name: str(path) for name, path in engine_sockets.items()}
+        self._engines = engines
         self._listener_fd = listener_fd
         self._logger = logger
         self._processes: dict[int, Process] = {}
@@ -66,6 +66,11 @@ class WorkerPool:
     async def count_ready(self) -> int:
         """Returns how many workers take requests now."""
         return (await self.ask_all("ready")).count(b"yes")
+
+    @property
+    def num_running(self) -> int:
+        """Worker processes there are now, whether they answer or not."""
+        return len(self._processes)
 
     async def ask_all(self, word: str, argument: str = "") -> list[bytes]:
         """Returns the answers of the workers that answer, empty ones left out."""
@@ -111,7 +116,7 @@ class WorkerPool:
 
     def _spec(self, index: int) -> WorkerSpec:
         control, gate = str(self._control_socket(index)), str(self.gate_socket)
-        return WorkerSpec(self._settings, self._listener_fd, self._engine_sockets, control, gate)
+        return WorkerSpec(self._settings, self._listener_fd, self._engines(), control, gate)
 
     async def _keep_alive(self, index: int) -> None:
         policy = RestartPolicy(RestartSettings(max_failed_starts=None))

@@ -15,6 +15,9 @@ from tidegate.errors import UnknownParameter
 MAX_BODY_BYTES = 4096
 MAX_DRAIN_S = 86_400.0
 MAX_WAIT_S = 600.0
+MAX_READY_S = 3600.0
+MAX_NAME_CHARACTERS = 512
+MAX_URL_CHARACTERS = 2048
 _LIMITS = Limits(json_depth=8)
 
 Seconds = Annotated[float, Meta(ge=0, le=MAX_DRAIN_S)]
@@ -30,9 +33,19 @@ class DrainBody(msgspec.Struct, frozen=True):
     timeout_s: Seconds | None = None
 
 
-class RestartBody(msgspec.Struct, frozen=True):
-    """`wait_s`: how long the answer may wait for the new engine to be ready; absent: it does not wait."""
+class WaitBody(msgspec.Struct, frozen=True):
+    """`wait_s`: how long the answer may wait for the act to be done, such as an engine to be ready; absent: not."""
 
+    wait_s: Annotated[float, Meta(ge=0, le=MAX_WAIT_S)] | None = None
+
+
+class AddBody(msgspec.Struct, frozen=True):
+    """`model`: whose engine is added; may be absent where there is one. `url`: where the engine is, for kinds that run
+    elsewhere. `wait_s`: how long the answer may wait for it to be ready; absent: it does not wait.
+    """
+
+    model: Annotated[str, Meta(max_length=MAX_NAME_CHARACTERS)] | None = None
+    url: Annotated[str, Meta(max_length=MAX_URL_CHARACTERS)] | None = None
     wait_s: Annotated[float, Meta(ge=0, le=MAX_WAIT_S)] | None = None
 
 
@@ -43,8 +56,10 @@ class EngineAct(Enum):
     """No more requests; what it works on goes on."""
     EJECT = "eject"
     """No more requests; what it works on moves where nothing was sent, and fails otherwise."""
+    RETIRE = "retire"
+    """No more requests; what it works on goes on, and then the engine ends."""
     RETURN = "return"
-    """The end of either."""
+    """The end of any of these."""
     RESTART = "restart"
     FLUSH = "flush"
     """Drops its prefix cache."""
@@ -57,6 +72,28 @@ class EngineTold(msgspec.Struct, frozen=True):
     state: str
     requests: int
     taken: int | None = None
+
+
+class RollBody(msgspec.Struct, frozen=True):
+    """`model`: whose engines are restarted one after the other; absent: those of all. `ready_s`: how long a new one may
+    take to be ready; absent: 600. `wait_s`: how long the answer may wait for the end; absent: not.
+    """
+
+    model: Annotated[str, Meta(max_length=MAX_NAME_CHARACTERS)] | None = None
+    ready_s: Annotated[float, Meta(gt=0, le=MAX_READY_S)] | None = None
+    wait_s: Annotated[float, Meta(ge=0, le=MAX_WAIT_S)] | None = None
+
+
+class RollTold(msgspec.Struct, frozen=True):
+    """`state` is a word of `engines/pool/roll_states.py`, or `none` where there was no roll. `engine` is the one whose
+    turn it is. `done` were restarted, `left` were not, or not yet. `reason`: why a roll was aborted.
+    """
+
+    state: str
+    engine: str | None
+    done: list[str]
+    left: list[str]
+    reason: str | None
 
 
 class DrainBegun(msgspec.Struct, frozen=True):

@@ -95,8 +95,11 @@ class DescribedModel(Struct, frozen=True, kw_only=True):
     reading: DescribedReading | None
     """Null while the engine starts."""
     endpoints: list[ServedEndpoint]
+    limits: dict[str, "DescribedLimit"]
+    """Those in which this model differs from the `limits` beside `models`."""
+    structured_output: "StructuredOutput"
     engines: list[DescribedEngine]
-    """Where there are several. Every answer names the revision of the one that answered."""
+    """Where there are several, or may be. Every answer names the revision of the one that answered."""
 
 
 class DescribedRoute(Struct, frozen=True, kw_only=True):
@@ -229,6 +232,10 @@ class SelfDescription(Struct, frozen=True, kw_only=True):
     server: str
     caller: Caller
     models: list[DescribedModel]
+    default_model: str | None
+    """Who answers a request that names no model; null where the caller may use none. `limits` and `structured_output`
+    are those of this model; the others say in which they differ.
+    """
     routes: list[DescribedRoute]
     limits: dict[str, DescribedLimit]
     unknown_fields: UnknownFields

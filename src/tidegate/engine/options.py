@@ -42,6 +42,7 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     and the longest in tokens beside a model that generates. `simulated_labels` are those of a simulated `rank`.
 
     `memory_bytes` is the most of this machine's free memory that llama.cpp may plan with, where others share it.
+    `num_sharing` engines share its GPUs evenly.
     """
 
     backend: BackendName
@@ -77,6 +78,7 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     embedding_tokens: Count | None = None
     simulated_labels: tuple[str, ...] = ()
     memory_bytes: Count64 | None = None
+    num_sharing: Count = 1
 
 
 class OptionsError(Exception):

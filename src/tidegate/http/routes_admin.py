@@ -5,10 +5,14 @@ Nothing here is reachable on the public listener. Every act leaves one audit rec
 
 from collections.abc import Awaitable, Callable
 
+from msgspec import UNSET
+
 from tidegate.contract import headers as names
-from tidegate.contract.admin import DrainBody, EngineAct, NoFields, RestartBody, decode_admin_body
+from tidegate.contract.admin import AddBody, DrainBody, EngineAct, NoFields, RollBody, WaitBody, decode_admin_body
 from tidegate.contract.admin_query import read_filter
+from tidegate.contract.codec import encode_json
 from tidegate.contract.error_table import row_of
+from tidegate.contract.health import Readiness
 from tidegate.errors import EngineUnavailable, ServeError
 from tidegate.http.exchange import Exchange
 from tidegate.http.request_body import check_media_type, read_body
@@ -40,7 +44,8 @@ def admin_routes(admin: Admin) -> list[Route]:
         obstacle = await admin.obstacle()
         if obstacle is not None:
             raise obstacle
-        await write_whole(exchange, WholeReply(b'{"status":"ready"}'))
+        degraded = await admin.degraded()
+        await write_whole(exchange, WholeReply(encode_json(Readiness(degraded=degraded or UNSET))))
 
     async def show_metrics(exchange: Exchange) -> None:
         content_type, body = await admin.metrics(exchange.head.headers.get("accept", ""))
@@ -76,22 +81,39 @@ def operator_routes(operator: Operator, settings: HttpSettings, audit: Audit) ->
         return await operator.flush_cache()
 
     async def restart(_exchange: Exchange, body: bytes) -> WholeReply:
-        return await operator.restart_engine(decode_admin_body(body, RestartBody).wait_s or 0.0)
+        return await operator.restart_engine(decode_admin_body(body, WaitBody).wait_s or 0.0)
+
+    async def add(_exchange: Exchange, body: bytes) -> WholeReply:
+        return await operator.add_engine(decode_admin_body(body, AddBody))
+
+    async def roll(_exchange: Exchange, body: bytes) -> WholeReply:
+        return await operator.roll_engines(decode_admin_body(body, RollBody))
+
+    async def stop_roll(_exchange: Exchange, body: bytes) -> WholeReply:
+        decode_admin_body(body, NoFields)
+        return await operator.stop_roll()
+
+    async def show_roll(exchange: Exchange) -> None:
+        await write_whole(exchange, operator.roll_told())
 
     acts: list[tuple[str, Act]] = [
         ("/admin/v1/drain", drain),
         ("/admin/v1/requests/{id}/abort", abort),
         ("/admin/v1/cache/flush", flush),
         ("/admin/v1/engine/restart", restart),
+        ("/admin/v1/engines", add),
+        ("/admin/v1/engines/roll", roll),
+        ("/admin/v1/engines/roll/stop", stop_roll),
     ]
     acts += [(f"/admin/v1/engines/{{id}}/{act.value}", _on_engine(operator, act)) for act in EngineAct]
-    return [Route("POST", pattern, _audited(act, settings, audit)) for pattern, act in acts]
+    changing = [Route("POST", pattern, _audited(act, settings, audit)) for pattern, act in acts]
+    return [*changing, Route("GET", "/admin/v1/engines/roll", show_roll)]
 
 
 def _on_engine(operator: Operator, act: EngineAct) -> Act:
     async def handle(exchange: Exchange, body: bytes) -> WholeReply:
-        if act is EngineAct.RESTART:
-            wait_s = decode_admin_body(body, RestartBody).wait_s or 0.0
+        if act in (EngineAct.RESTART, EngineAct.RETIRE):
+            wait_s = decode_admin_body(body, WaitBody).wait_s or 0.0
         else:
             decode_admin_body(body, NoFields)
             wait_s = 0.0

@@ -2,8 +2,9 @@
 
 from typing import Protocol
 
-from tidegate.contract.admin import EngineAct
+from tidegate.contract.admin import AddBody, EngineAct, RollBody
 from tidegate.contract.admin_query import RequestFilter
+from tidegate.contract.health import DegradedEngine
 from tidegate.errors import ServeError
 from tidegate.lifecycle.principal import Principal
 from tidegate.serving.call import Call
@@ -70,6 +71,10 @@ class Admin(Protocol):
         """Returns why no requests are taken now, in words for operators; None while they are."""
         ...
 
+    async def degraded(self) -> list[DegradedEngine]:
+        """Returns the engines that get no requests, or few, and why."""
+        ...
+
     def is_alive(self) -> bool: ...
 
 
@@ -97,4 +102,20 @@ class Operator(Protocol):
 
     async def act_on_engine(self, name: str, act: EngineAct, wait_s: float) -> WholeReply:
         """Does something to one engine. Raises RouteNotFound for a name that none has, and UnsupportedParameter."""
+        ...
+
+    async def add_engine(self, body: AddBody) -> WholeReply:
+        """Starts one more engine of a model. Raises RouteNotFound for an unknown model, and UnsupportedParameter."""
+        ...
+
+    async def roll_engines(self, body: RollBody) -> WholeReply:
+        """Restarts engines one after the other without a cut stream. Raises as `add_engine`, and EngineUnavailable."""
+        ...
+
+    async def stop_roll(self) -> WholeReply:
+        """Ends the roll that is under way; harmless without one."""
+        ...
+
+    def roll_told(self) -> WholeReply:
+        """Returns how far the last roll is."""
         ...

@@ -15,11 +15,12 @@ is there by chance, and sooner or later completes. So blame adds up over deaths,
   death is enough. Blame that nothing was added to for two hours is forgotten.
 
 Being aborted is no proof of innocence, even by a stop string, which looks the same from here. A restart that somebody
-asked for is no death. Several server processes on one engine each judge by the requests of their own.
+asked for is no death. Several server processes on one engine each see the requests of their own, and tell each other
+what they hold against whom: `take` keeps of two records the graver one, so that a death which two saw counts once.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 CONDEMNED_AT = 4
@@ -49,6 +50,20 @@ class _Record:
 
 
 @dataclass(frozen=True, slots=True)
+class Blame:
+    """What is held against one request, as processes tell it each other. Instants are of the monotonic clock that all
+    processes of a machine share. Without deaths it is cleared.
+    """
+
+    fingerprint: bytes
+    num_deaths: int
+    blame: int
+    num_sentences: int
+    blamed_at: float
+    refused_until: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class PoisonStatistics:
     """`num_suspects` fingerprints carry blame now; `num_refusals` counts requests refused since the start."""
 
@@ -57,12 +72,13 @@ class PoisonStatistics:
 
 
 class PoisonWatch:
-    """Remembers at most `max_suspects` fingerprints."""
+    """Remembers at most `max_suspects` fingerprints. `on_blame` hears of every change that happened here."""
 
     def __init__(self, max_suspects: int = MAX_SUSPECTS) -> None:
         self._max_suspects = max_suspects
         self._records: OrderedDict[bytes, _Record] = OrderedDict()
         self._num_refusals = 0
+        self.on_blame: Callable[[Blame], None] | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -91,13 +107,34 @@ class PoisonWatch:
         is_alone = len(by_fingerprint) == 1
         self._forget_old(now)
         verdicts = [self._blame(key, 2 if is_alone or not had else 1, now) for key, had in by_fingerprint.items()]
-        while len(self._records) > self._max_suspects:
-            self._records.popitem(last=False)
+        self._trim()
+        for key in by_fingerprint:
+            self._tell(key)
         return sum(verdicts)
+
+    def take(self, told: Blame) -> None:
+        """Somebody else has seen a death, or an end. Of two records the graver one is kept."""
+        if not told.num_deaths:
+            self._records.pop(told.fingerprint, None)
+            return
+        record = self._records.pop(told.fingerprint, None) or _Record()
+        self._records[told.fingerprint] = record
+        record.num_deaths = max(record.num_deaths, told.num_deaths)
+        record.blame = max(record.blame, told.blame)
+        record.num_sentences = max(record.num_sentences, told.num_sentences)
+        record.blamed_at = max(record.blamed_at, told.blamed_at)
+        if told.refused_until is not None:
+            record.refused_until = max(record.refused_until or 0.0, told.refused_until)
+        self._trim()
+
+    def blames(self) -> list[Blame]:
+        """Returns everything that is held against anybody."""
+        return [_describe(key, record) for key, record in self._records.items()]
 
     def note_completed(self, fingerprint: bytes) -> None:
         """A request came to a good end: it is no poison. Harmless for one that nobody suspects."""
-        self._records.pop(fingerprint, None)
+        if self._records.pop(fingerprint, None) is not None:
+            self._tell(fingerprint)
 
     def statistics(self) -> PoisonStatistics:
         """Returns a snapshot."""
@@ -117,6 +154,14 @@ class PoisonWatch:
         record.refused_until = now + sentence_s
         return True
 
+    def _trim(self) -> None:
+        while len(self._records) > self._max_suspects:
+            self._records.popitem(last=False)
+
+    def _tell(self, fingerprint: bytes) -> None:
+        if self.on_blame is not None:
+            self.on_blame(_describe(fingerprint, self._records.get(fingerprint, _Record())))
+
     def _forget_old(self, now: float) -> None:
         """Records stand in the order of their last blame: the old ones come first."""
         while self._records:
@@ -125,3 +170,14 @@ class PoisonWatch:
             if is_refused or now - record.blamed_at <= FORGOTTEN_AFTER_S:
                 return
             del self._records[fingerprint]
+
+
+def _describe(fingerprint: bytes, record: _Record) -> Blame:
+    return Blame(
+        fingerprint=fingerprint,
+        num_deaths=record.num_deaths,
+        blame=record.blame,
+        num_sentences=record.num_sentences,
+        blamed_at=record.blamed_at,
+        refused_until=record.refused_until,
+    )

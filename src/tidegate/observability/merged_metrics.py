@@ -13,13 +13,17 @@ from tidegate.observability.catalog import ENGINE
 
 _ENGINE_NAMES = frozenset({*(metric.name for metric in ENGINE), "tidegate_pool_engine_up"}) - {
     "tidegate_stale_outputs_dropped",
-    "tidegate_poison_suspects",
     "tidegate_poison_refusals",
 }
-"""Facts of the engine itself; outputs are dropped, and requests judged, by each server process for itself."""
+"""Facts of the engine itself, and what all server processes know of it; outputs are dropped, and requests refused, by
+each of them.
+"""
 _ENGINE_STATE = frozenset(
     f"tidegate_{name}"
-    for name in ("engine_up", "engine_epoch", "engine_restarts", "engine_stalls", "kv_blocks", "kv_cache_usage_ratio")
+    for name in (
+        *("engine_up", "engine_epoch", "engine_restarts", "engine_stalls", "kv_blocks", "kv_cache_usage_ratio"),
+        "poison_suspects",
+    )
 )
 """What is not a count of requests or tokens: of an engine that each process counts its own part of."""
 _SHARED_NAMES = frozenset({"tidegate_idempotency_entries", "tidegate_idempotency_bytes"})

@@ -9,6 +9,9 @@ from structlog.typing import FilteringBoundLogger
 from tidegate.cli.engine_fleet import EngineFleet
 from tidegate.cli.engine_specs import model_specs
 from tidegate.cli.fleet_acts import FleetActs
+from tidegate.cli.fleet_members import FleetMembers
+from tidegate.cli.fleet_scaler import FleetScaler
+from tidegate.cli.followers import NoFollowers
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.operator import ServerOperator
 from tidegate.cli.public_service import PublicService
@@ -34,8 +37,11 @@ class ReplicaServer:
         self._logger = logger
         self.fleet = EngineFleet(model_specs(settings), loaded, logger, SystemClock().now)
         self.service = PublicService(settings, self.fleet.sites, logger)
-        self._acts = FleetActs(self.fleet)
+        followers = NoFollowers()
+        self._members = FleetMembers(self.fleet, followers, logger)
+        self._acts = FleetActs(self.fleet, self._members, followers, logger)
         parts = self.service.parts
+        self._scaler = FleetScaler(self.fleet, self._members, parts.accounts_of, logger, SystemClock().now)
         admin_app = build_admin_app(
             parts.admin,
             ServerOperator(self.service, self._acts),
@@ -66,6 +72,7 @@ class ReplicaServer:
             await self.fleet.wait_ready()
             if (fault := self.fleet.fault) is not None:
                 raise ReplicaFailed(fault)
+            self._scaler.start()
         except (EngineStartFailed, RemoteStartFailed) as error:
             await self.stop()
             raise ReplicaFailed(str(error)) from error
@@ -83,6 +90,9 @@ class ReplicaServer:
             await self.service.drain()
         await self.service.close()
         await self.admin.stop()
+        await self._scaler.aclose()
+        await self._acts.stop_roll()
+        await self._members.aclose()
         await self.fleet.aclose()
         await self._acts.aclose()
 

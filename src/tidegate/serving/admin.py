@@ -7,6 +7,7 @@ import msgspec
 
 from tidegate.contract.admin_query import EXACT, RequestFilter
 from tidegate.contract.codec import encode_json
+from tidegate.contract.health import DegradedEngine
 from tidegate.engine.gauges import EngineStatus
 from tidegate.errors import DeadlineExceeded, EngineUnavailable, ServeError, ServerDraining
 from tidegate.lifecycle.admission_statistics import AdmissionStatistics
@@ -91,7 +92,6 @@ class AdminView:
         status = self._engines.status()
         return {
             "stale_outputs": status.num_stale_outputs,
-            "poison_suspects": status.num_poison_suspects,
             "poison_refusals": status.num_poison_refusals,
         }
 
@@ -121,8 +121,20 @@ class AdminView:
     async def obstacle(self) -> ServeError | None:
         return find_obstacle(self._engines.status(), is_accepting=self._service.is_accepting)
 
+    async def degraded(self) -> list[DegradedEngine]:
+        return degraded_engines(self._engines.rows())
+
     def is_alive(self) -> bool:
         return True
+
+
+def degraded_engines(rows: Iterable[EngineRow]) -> list[DegradedEngine]:
+    """Returns the engines that something is the matter with."""
+    return [
+        DegradedEngine(engine=row.name, model=row.model, condition=row.condition)
+        for row in rows
+        if row.condition is not None
+    ]
 
 
 def choose(live: Iterable[LiveRequest], limit: int) -> LiveList:

@@ -88,11 +88,13 @@ def describe_contract(
     model that has several.
     """
     operations = [one for one in OPERATIONS if _may_use(principal, one)]
+    models = _models(model, info, principal, operations, engines)
     return SelfDescription(
         contract=headers.CONTRACT_VERSION,
         server=facts.version,
         caller=_caller(principal),
-        models=_models(model, info, principal, operations, engines),
+        models=models,
+        default_model=models[0].id if models else None,
         routes=[DescribedRoute(method=one.method, path=one.path, needs_key=one.needs_key) for one in operations],
         limits=describe_limits(
             LimitSources(
@@ -231,6 +233,8 @@ def _models(
             token_counts=TokenCounts(exact=not model.is_scripted),
             reading=None if info is None else _reading(model, info),
             endpoints=endpoints,
+            limits={},
+            structured_output=_structured_output(model, info),
             engines=[_engine(model, one) for one in engines],
         )
     ]

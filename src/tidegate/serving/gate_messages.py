@@ -1,8 +1,9 @@
 """What server processes that share one gate say to it, and what it answers. Frames are those of `engine/framing.py`.
 
-Asked: Enter, Started, Leave, ClaimSlot, ReleaseSlot. Answered: Admitted, Refused, SlotGiven, SlotRefused. Each Enter
-is answered once unless a Leave crosses the answer; what a connection holds at its end is given back. Instants are of
-the monotonic clock, which all processes of one machine share.
+Asked: Enter, Started, Leave, ClaimSlot, ReleaseSlot. Answered: Admitted, Refused, SlotGiven, SlotRefused. Blamed goes
+either way: what one process holds against a request is told to all. Each Enter is answered once unless a Leave crosses
+the answer; what a connection holds at its end is given back. Instants are of the monotonic clock, which all processes
+of one machine share.
 """
 
 from typing import TypeVar
@@ -12,6 +13,7 @@ import msgspec
 from tidegate import errors
 from tidegate.engine.framing import FramingError, frame
 from tidegate.errors import CapacityFault, LimitFact, RateFacts, RateLimited, ServeError
+from tidegate.lifecycle.poison import Blame
 from tidegate.lifecycle.principal import Quotas
 from tidegate.lifecycle.ticket import Ticket
 
@@ -55,6 +57,13 @@ class ReleaseSlot(msgspec.Struct, frozen=True, array_like=True, tag=5):
     number: int
 
 
+class Blamed(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """`model` is the first name of what the engines serve that a request may have killed."""
+
+    model: str
+    blame: Blame
+
+
 class Admitted(msgspec.Struct, frozen=True, array_like=True, tag=10):
     ticket_id: str
     rate: RateFacts | None = None
@@ -74,8 +83,8 @@ class SlotRefused(msgspec.Struct, frozen=True, array_like=True, tag=13):
     refusal: Refusal
 
 
-Question = Enter | Started | Leave | ClaimSlot | ReleaseSlot
-Answer = Admitted | Refused | SlotGiven | SlotRefused
+Question = Enter | Started | Leave | ClaimSlot | ReleaseSlot | Blamed
+Answer = Admitted | Refused | SlotGiven | SlotRefused | Blamed
 
 _M = TypeVar("_M")
 _ENCODER = msgspec.msgpack.Encoder()

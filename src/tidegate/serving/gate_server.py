@@ -5,18 +5,20 @@ when the connection ends is given back, so a process that dies takes nothing wit
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import cast
 
 from tidegate.engine.framing import FrameDecoder, FramingError
 from tidegate.errors import RateFacts, ServeError
+from tidegate.lifecycle.poison import PoisonWatch
 from tidegate.lifecycle.principal import Principal
 from tidegate.serving.gate import Gate, KeySlot
 from tidegate.serving.gate_messages import (
     MAX_FRAME_BYTES,
     Admitted,
     Answer,
+    Blamed,
     ClaimSlot,
     Enter,
     Leave,
@@ -36,10 +38,15 @@ MAX_UNSENT_BYTES = 16 * 1024 * 1024
 
 
 class GateServer:
-    """`start`, in the end `aclose`. `report` hears of connections that were dropped, and why."""
+    """`start`, in the end `aclose`. `report` hears of connections that were dropped, and why. `poison` is what is held
+    against requests, by the first name of their model: what one process tells is told to all others, and to new ones.
+    """
 
-    def __init__(self, gate: Gate, report: Callable[[str], None]) -> None:
+    def __init__(
+        self, gate: Gate, report: Callable[[str], None], poison: Mapping[str, PoisonWatch] | None = None
+    ) -> None:
         self._gate = gate
+        self._poison = poison or {}
         self._report = report
         self._server: asyncio.Server | None = None
         self._connections: set[_Connection] = set()
@@ -62,19 +69,37 @@ class GateServer:
             connection.end()
 
     def _connect(self) -> "_Connection":
-        connection = _Connection(self._gate, self._report, self._connections.discard)
+        connection = _Connection(self._gate, self._report, self)
         self._connections.add(connection)
         return connection
+
+    def known_blames(self) -> list[Blamed]:
+        """Returns what a new process has to hear."""
+        return [Blamed(model, blame) for model, watch in self._poison.items() for blame in watch.blames()]
+
+    def spread(self, blamed: Blamed, teller: "_Connection") -> None:
+        """Keeps what one process holds against a request, and tells the others."""
+        watch = self._poison.get(blamed.model)
+        if watch is None:
+            return
+        watch.take(blamed.blame)
+        for connection in self._connections:
+            if connection is not teller:
+                connection.answer(blamed)
+
+    def forget(self, connection: "_Connection") -> None:
+        """The connection is over."""
+        self._connections.discard(connection)
 
 
 class _Connection(asyncio.Protocol):
     """One server process."""
 
-    def __init__(self, gate: Gate, report: Callable[[str], None], on_end: Callable[["_Connection"], None]) -> None:
+    def __init__(self, gate: Gate, report: Callable[[str], None], server: GateServer) -> None:
         self.tickets: set[str] = set()
         self._gate = gate
         self._report = report
-        self._on_end = on_end
+        self._server = server
         self._decoder = FrameDecoder(MAX_FRAME_BYTES)
         self._transport: asyncio.Transport | None = None
         self._slots: dict[int, KeySlot] = {}
@@ -82,6 +107,8 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        for blamed in self._server.known_blames():
+            self.answer(blamed)
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -104,7 +131,7 @@ class _Connection(asyncio.Protocol):
 
     def end(self) -> None:
         """Gives back everything that the process held. Idempotent."""
-        self._on_end(self)
+        self._server.forget(self)
         for task in self._claims.values():
             task.cancel()
         tickets, self.tickets = self.tickets, set()
@@ -134,6 +161,8 @@ class _Connection(asyncio.Protocol):
                 if ticket_id in self.tickets:
                     self.tickets.discard(ticket_id)
                     self._gate.leave(ticket_id, num_tokens)
+            case Blamed():
+                self._server.spread(question, self)
             case _:
                 self._take_slot(question)
 

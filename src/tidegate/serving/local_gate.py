@@ -109,6 +109,10 @@ class LocalGate:
         """Returns a snapshot of the accounts."""
         return self.admission.statistics()
 
+    def statistics_of(self, _model: str) -> AdmissionStatistics:
+        """Returns the same: there is one model."""
+        return self.statistics()
+
     def note_engine_changed(self) -> None:
         """The engine has other rows now: who waits may enter."""
         self._observe_at = 0.0

@@ -52,6 +52,10 @@ class ModelGates:
         """Returns the sums."""
         return join_statistics([gate.statistics() for gate in self.gates])
 
+    def statistics_of(self, model: str) -> AdmissionStatistics:
+        """Returns the accounts of one model, by any of its names."""
+        return self._by_name[model].statistics()
+
     def close(self) -> None:
         """Stops the timers."""
         for gate in self.gates:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from tidegate.contract.codec import encode_json, peek_model
 from tidegate.contract.model_list import ModelList
+from tidegate.contract.self_description import DescribedLimit
 from tidegate.errors import ServeError
 from tidegate.lifecycle.principal import Principal
 from tidegate.serving.call import Call
@@ -67,10 +68,15 @@ class ModelRouter:
         return self._by_name.get(model_id, self.services[0]).model(model_id, principal)
 
     def contract(self, principal: Principal) -> WholeReply:
-        """What is not said for each model is said of the first one that the caller may use."""
-        first = self._default(principal)
-        models = [model for service in self.services for model in service.describe(principal).models]
-        return WholeReply(encode_json(replace(first.describe(principal), models=models)))
+        """What is not said for each model is said of the one that answers where none is named."""
+        first = self._default(principal).describe(principal)
+        models = [
+            replace(model, limits=_differing(described.limits, first.limits))
+            for service in self.services
+            for described in [service.describe(principal)]
+            for model in described.models
+        ]
+        return WholeReply(encode_json(replace(first, models=models)))
 
     def is_ready(self) -> bool:
         """Whether each model has an engine that is ready."""
@@ -114,3 +120,8 @@ class ModelRouter:
     def _default(self, principal: Principal) -> Service:
         allowed = (service for service in self.services if service.served.names_for(principal))
         return next(allowed, self.services[0])
+
+
+def _differing(own: Mapping[str, DescribedLimit], first: Mapping[str, DescribedLimit]) -> dict[str, DescribedLimit]:
+    """Returns the limits of a model that are not those of the first."""
+    return {name: limit for name, limit in own.items() if limit != first.get(name)}

@@ -6,6 +6,8 @@ their requests run on.
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -13,6 +15,7 @@ from tidegate.engine.framing import FrameDecoder, FramingError
 from tidegate.errors import EngineUnavailable, InternalError, RateFacts, ServeError, ServerDraining
 from tidegate.lifecycle.admission import RETRY_AFTER_DRAIN_S
 from tidegate.lifecycle.drain import Drain
+from tidegate.lifecycle.poison import Blame, PoisonWatch
 from tidegate.lifecycle.principal import Principal
 from tidegate.lifecycle.ticket import Ticket
 from tidegate.serving.gate import Entrant, KeySlot
@@ -20,6 +23,7 @@ from tidegate.serving.gate_messages import (
     MAX_FRAME_BYTES,
     Admitted,
     Answer,
+    Blamed,
     ClaimSlot,
     Enter,
     Leave,
@@ -39,9 +43,14 @@ RETRY_AFTER_AWAY_S = 1
 
 
 class RemoteGate:
-    """`start`, in the end `aclose`. Belongs to one event loop. `drain` is this process's own."""
+    """`start`, in the end `aclose`. Belongs to one event loop. `drain` is this process's own. `poison` is what is held
+    against requests, by the first name of their model: it is told to the other processes, and theirs is taken in.
+    """
 
-    def __init__(self, path: Path, drain: Drain) -> None:
+    def __init__(self, path: Path, drain: Drain, poison: Mapping[str, PoisonWatch] | None = None) -> None:
+        self._poison = poison or {}
+        for model, watch in self._poison.items():
+            watch.on_blame = partial(self._tell_blame, model)
         self._path = path
         self._drain = drain
         self._line: _Line | None = None
@@ -136,6 +145,10 @@ class RemoteGate:
             if not answer.done():
                 answer.set_exception(_away())
 
+    def _tell_blame(self, model: str, blame: Blame) -> None:
+        if self._line is not None:
+            self._line.say(Blamed(model, blame))
+
     def take(self, answer: Answer) -> None:
         """Carries out what the gate said. An answer that crossed a leave concerns nobody."""
         match answer:
@@ -153,6 +166,9 @@ class RemoteGate:
                 claim = self._slots.get(number)
                 if claim is not None and not claim.done():
                     claim.set_exception(make_error(refusal))
+            case Blamed(model, blame):
+                if model in self._poison:
+                    self._poison[model].take(blame)
 
     def _admit(self, ticket_id: str, rate: RateFacts | None) -> None:
         entrant = self._waiting.pop(ticket_id, None)

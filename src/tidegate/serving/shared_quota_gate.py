@@ -28,6 +28,8 @@ class InnerGate(Gate, Protocol):
 
     def statistics(self) -> AdmissionStatistics: ...
 
+    def statistics_of(self, model: str) -> AdmissionStatistics: ...
+
     def close(self) -> None: ...
 
 
@@ -83,6 +85,10 @@ class SharedQuotaGate:
     def close(self) -> None:
         """Stops the timers of the gate within."""
         self.inner.close()
+
+    def statistics_of(self, model: str) -> AdmissionStatistics:
+        """Returns the accounts of one model, without what the store refused."""
+        return self.inner.statistics_of(model)
 
     def statistics(self) -> AdmissionStatistics:
         """Returns the accounts of the gate within, with what the store refused."""

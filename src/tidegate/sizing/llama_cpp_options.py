@@ -32,7 +32,8 @@ class LlamaCppOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     such prompt beside a model that generates; None: what the model was trained for, at most 2,048.
     `repeatable`: logits are equal to the last bit whatever the batch; needs a CPU, `per_sequence`, no flash attention.
     `prefix_cache`: make sequence ids for what is only cached, where they cost nothing.
-    `memory_bytes`: the most of the machine's free memory that is planned with; None: all of it.
+    `memory_bytes`: the most of the machine's free memory that is planned with; None: all of it. `num_sharing` engines
+    share the GPUs evenly.
     """
 
     model_path: str
@@ -55,6 +56,7 @@ class LlamaCppOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     pooling: PoolingChoice = "auto"
     embedding_tokens: int | None = None
     memory_bytes: int | None = None
+    num_sharing: int = 1
 
 
 def llama_cpp_options(options: EngineOptions, *, on_gpu: bool) -> LlamaCppOptions:
@@ -82,6 +84,7 @@ def llama_cpp_options(options: EngineOptions, *, on_gpu: bool) -> LlamaCppOption
         pooling=options.pooling,
         embedding_tokens=options.embedding_tokens,
         memory_bytes=options.memory_bytes,
+        num_sharing=options.num_sharing,
     )
 
 

@@ -5,6 +5,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from tidegate.sizing.shared_memory import DeviceMemory
+
 # enum ggml_backend_dev_type: a GPU with memory of its own, and one that shares the host's.
 _GPU_TYPES = (1, 2)
 
@@ -38,8 +40,8 @@ def uses_gpu(api: Any, n_gpu_layers: int | None) -> bool:  # noqa: ANN401 - unty
     return bool(api.llama_supports_gpu_offload()) and n_gpu_layers != 0
 
 
-def free_gpu_bytes(api: Any) -> int | None:  # noqa: ANN401 - untyped bindings
-    """Free memory of all GPUs that llama.cpp sees. None where it sees none."""
+def gpu_memory(api: Any) -> DeviceMemory | None:  # noqa: ANN401 - untyped bindings
+    """Memory of all GPUs that llama.cpp sees. None where it sees none."""
     if not api.llama_supports_gpu_offload():
         return None
     try:
@@ -50,16 +52,16 @@ def free_gpu_bytes(api: Any) -> int | None:  # noqa: ANN401 - untyped bindings
         ggml.ggml_backend_dev_type.argtypes = [ctypes.c_void_p]
         ggml.ggml_backend_dev_memory.argtypes = [ctypes.c_void_p, *[ctypes.POINTER(ctypes.c_size_t)] * 2]
         devices = [ggml.ggml_backend_dev_get(i) for i in range(ggml.ggml_backend_dev_count())]
-        free = [_device_free(ggml, device) for device in devices if ggml.ggml_backend_dev_type(device) in _GPU_TYPES]
+        found = [_memory_of(ggml, device) for device in devices if ggml.ggml_backend_dev_type(device) in _GPU_TYPES]
     except (OSError, AttributeError, StopIteration):
         return None
-    return sum(free) if free else None
+    return DeviceMemory(sum(one.free for one in found), sum(one.total for one in found)) if found else None
 
 
-def _device_free(ggml: ctypes.CDLL, device: int) -> int:
+def _memory_of(ggml: ctypes.CDLL, device: int) -> DeviceMemory:
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
     ggml.ggml_backend_dev_memory(device, ctypes.byref(free), ctypes.byref(total))
-    return free.value
+    return DeviceMemory(free.value, total.value)
 
 
 def _cgroup_words(name: str) -> list[str]:

@@ -4,11 +4,12 @@ import ctypes
 from pathlib import Path
 from typing import Any
 
-from tidegate.backends.llama_cpp.devices import free_gpu_bytes, free_host_bytes, usable_processors, uses_gpu
+from tidegate.backends.llama_cpp.devices import free_host_bytes, gpu_memory, usable_processors, uses_gpu
 from tidegate.backends.llama_cpp.library import Library
 from tidegate.engine.options import KV_TYPE_BYTES
 from tidegate.sizing.llama_cpp_options import KvLayout, LlamaCppOptions
 from tidegate.sizing.memory_plan import MemoryPlan, ModelFacts
+from tidegate.sizing.shared_memory import device_share
 from tidegate.sizing.start_error import StartError
 
 # Tokens of one pass over the weights; llama.cpp's own default. Larger ones need larger compute buffers.
@@ -26,7 +27,7 @@ class LlamaModel:
         """Loads the weights. Raises StartError when llama.cpp refuses the file."""
         api = library.api
         self._api = api
-        self._free_host, self._free_gpu = free_host_bytes(), free_gpu_bytes(api)
+        self._free_host, self._gpu = free_host_bytes(), gpu_memory(api)
         params = api.llama_model_default_params()
         params.n_gpu_layers = -1 if options.n_gpu_layers is None else options.n_gpu_layers
         params.main_gpu = options.main_gpu
@@ -47,7 +48,7 @@ class LlamaModel:
                 "this llama.cpp; download it again, or update llama-cpp-python"
             )
         self._path = path
-        self._share = options.memory_bytes
+        self._share, self._num_sharing = options.memory_bytes, options.num_sharing
         self.vocabulary = api.llama_model_get_vocab(self.handle)
         self.on_gpu = uses_gpu(api, options.n_gpu_layers)
         self._all_on_gpu = self.on_gpu and (
@@ -74,9 +75,9 @@ class LlamaModel:
         )
 
     def _available_bytes(self) -> int | None:
-        """What is free where the cache will be, or our share of it; a share is of the machine's own memory."""
+        """What is free where the cache will be, or our share of it."""
         if self._all_on_gpu:
-            return self._free_gpu
+            return device_share(self._gpu, self._num_sharing)
         known = [number for number in (self._free_host, self._share) if number is not None]
         return min(known, default=None)
 

@@ -8,13 +8,14 @@ dies with again, is refused (`lifecycle/poison.py`). Somebody else connects (`li
 
 import math
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from tidegate import system
 from tidegate.engine.framing import FramingError, LimitError
 from tidegate.engine.gauges import EngineGauges, EngineStatus
 from tidegate.engine.messages import AbortRequest, AddRequest, Command, EngineReady, FlushCache, HoldRequest, Ping
 from tidegate.engine.port import DeltaSink
+from tidegate.engines.tell import fail_sink, tell_all
 from tidegate.errors import EngineLost, EngineRefused, EngineUnavailable, InternalError, ServeError
 from tidegate.inference.fingerprint import fingerprint
 from tidegate.inference.finish import EngineFinish
@@ -29,8 +30,6 @@ MAX_FLUSHES = 16
 """Flushes of the cache that may wait for their answer at once."""
 
 _COMPLETE = frozenset(EngineFinish) - {EngineFinish.ABORTED, EngineFinish.FAILED}
-
-Fact = TypeVar("Fact")
 
 
 class CommandLine(Protocol):
@@ -207,7 +206,7 @@ class LocalEngine:
         self._epoch = greeting.epoch
         self._model = greeting.model
         self._gauges = EngineGauges()
-        self._tell(self.on_ready, greeting)
+        tell_all(self.on_ready, greeting, self._report)
 
     def take_deltas(self, epoch: int, deltas: list[TokenDelta]) -> None:
         """See `ChannelOwner.take_deltas`."""
@@ -244,7 +243,7 @@ class LocalEngine:
         """The engine has given up one request, with a reason of its own; all others go on."""
         if self._fence.admits(request_id, epoch):
             self._fence.close(request_id)
-            self._fail(self._routes.pop(request_id), error)
+            fail_sink(self._routes.pop(request_id).sink, error, self._report)
 
     def lose(self, channel: CommandLine, reason: str) -> None:
         """See `ChannelOwner.lose`: fails every open sink."""
@@ -260,8 +259,8 @@ class LocalEngine:
         for on_answer in flushes.values():
             on_answer(None)
         for route in routes.values():
-            self._fail(route, EngineLost("The engine stopped while it worked on this request."))
-        self._tell(self.on_lost, reason)
+            fail_sink(route.sink, EngineLost("The engine stopped while it worked on this request."), self._report)
+        tell_all(self.on_lost, reason, self._report)
 
     def _send(self, command: Command) -> None:
         if self._channel is not None:
@@ -281,17 +280,4 @@ class LocalEngine:
         if self._fence.close(request_id):
             del self._routes[request_id]
             self._send(AbortRequest(request_id))
-            self._fail(route, InternalError("An internal error."))
-
-    def _fail(self, route: _Route, error: ServeError) -> None:
-        try:
-            route.sink.fail(error)
-        except Exception as raised:
-            self._report({"message": "a sink raised", "exception": raised})
-
-    def _tell(self, observers: list[Callable[[Fact], None]], fact: Fact) -> None:
-        for observer in observers:
-            try:
-                observer(fact)
-            except Exception as raised:
-                self._report({"message": "an observer of the engine raised", "exception": raised})
+            fail_sink(route.sink, InternalError("An internal error."), self._report)

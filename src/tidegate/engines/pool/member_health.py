@@ -89,8 +89,12 @@ class MemberHealth:
         """Gives it nothing more, until `restore`."""
         self._apply(MemberEvent.DRAIN)
 
+    def retire(self) -> None:
+        """Gives it nothing more: it leaves when it has nothing left."""
+        self._apply(MemberEvent.RETIRE)
+
     def restore(self) -> None:
-        """Ends a drain. Harmless without one."""
+        """Ends a drain, or a retirement. Harmless without one."""
         if self._apply(MemberEvent.RETURN):
             self._num_faults = 0
 

@@ -17,8 +17,14 @@ class MemberState(Enum):
     """Its wait is over: it gets one request at a time until it has answered one."""
     DRAINING = "draining"
     """An operator took it out: it gets none until it is returned."""
+    RETIRING = "retiring"
+    """It finishes what it has and then leaves: it gets none, unless it is returned before."""
     GONE = "gone"
     """It has left the pool."""
+
+
+TAKEN_OUT = frozenset({MemberState.DRAINING, MemberState.RETIRING, MemberState.GONE})
+"""Whoever runs the server decided it: such an engine is not tried, not even as the last one."""
 
 
 class MemberEvent(Enum):
@@ -33,12 +39,14 @@ class MemberEvent(Enum):
     PROOF = "proof"
     """An output of it came."""
     DRAIN = "drain"
+    RETIRE = "retire"
     RETURN = "return"
     LEAVE = "leave"
 
 
 _OUT: dict[MemberEvent, MemberState] = {
     MemberEvent.DRAIN: MemberState.DRAINING,
+    MemberEvent.RETIRE: MemberState.RETIRING,
     MemberEvent.LEAVE: MemberState.GONE,
 }
 
@@ -52,6 +60,11 @@ MEMBER: dict[MemberState, dict[MemberEvent, MemberState]] = {
         MemberEvent.FAULT: MemberState.EJECTED,
         **_OUT,
     },
-    MemberState.DRAINING: {MemberEvent.RETURN: MemberState.PROBING, MemberEvent.LEAVE: MemberState.GONE},
+    MemberState.DRAINING: {
+        MemberEvent.RETURN: MemberState.PROBING,
+        MemberEvent.RETIRE: MemberState.RETIRING,
+        MemberEvent.LEAVE: MemberState.GONE,
+    },
+    MemberState.RETIRING: {MemberEvent.RETURN: MemberState.PROBING, MemberEvent.LEAVE: MemberState.GONE},
     MemberState.GONE: {},
 }

@@ -47,6 +47,7 @@ class Placement:
         "is_aborted",
         "is_held",
         "num_moves",
+        "num_unexplained",
         "request",
         "sink",
         "tried",
@@ -67,6 +68,8 @@ class Placement:
         self.tried: set[str] = set()
         """Names of engines that have refused or lost it."""
         self.num_moves = 0
+        self.num_unexplained = 0
+        """How often it was lost by an engine that went on as if nothing had happened: that may be a death not seen."""
         self.has_output = False
         self.is_aborted = False
         self.is_held = False

@@ -20,7 +20,7 @@ from tidegate.engine.port import DeltaSink, Engine
 from tidegate.engines.pool.identity import ModelIdentity, differences
 from tidegate.engines.pool.lane_engine import LaneEngine
 from tidegate.engines.pool.member_health import HealthRule
-from tidegate.engines.pool.member_states import MemberState
+from tidegate.engines.pool.member_states import TAKEN_OUT, MemberState
 from tidegate.engines.pool.outstanding import WorkShare
 from tidegate.engines.pool.placement import Attempt, Placement
 from tidegate.engines.pool.pool_member import PoolMember
@@ -29,6 +29,7 @@ from tidegate.engines.pool.prefix_hash import block_hashes
 from tidegate.engines.pool.routing import RoutingRule, Work, rank
 from tidegate.errors import EngineLost, EngineUnavailable, InternalError, ServeError
 from tidegate.inference.request import InferenceRequest
+from tidegate.lifecycle.poison import MIN_DEATHS
 
 _LOSSES = (EngineLost, EngineUnavailable)
 """Failures that are the engine's, and not the request's."""
@@ -77,14 +78,18 @@ class EnginePool:
         """Gives an engine no more requests, until `restore`; what it is working on goes on."""
         self.member(name).health.drain()
 
+    def retire(self, name: str) -> None:
+        """As `drain`, for an engine that shall `leave` when it has nothing left; `restore` keeps it."""
+        self.member(name).health.retire()
+
     def restore(self, name: str) -> None:
-        """Ends the drain of an engine: it is tried with one request first."""
+        """Ends the drain or the retirement of an engine: it is tried with one request first."""
         self.member(name).health.restore()
 
     def eject(self, name: str) -> int:
         """As `drain`, and takes back what it is working on: requests without output move, the others fail.
 
-        Returns how many requests it had.
+        Returns how many requests it had. One that is retiring still is.
         """
         member = self.member(name)
         member.health.drain()
@@ -199,7 +204,8 @@ class EnginePool:
         placement.attempt = None
         if isinstance(error, _LOSSES):
             self._note_loss(member, error)
-            if not placement.has_output and not placement.is_aborted and placement.num_moves < self._rule.max_moves:
+            placement.num_unexplained += isinstance(error, EngineLost) and member.status.is_ready
+            if self._may_move(placement):
                 placement.tried.add(member.name)
                 try:
                     self._place(placement)
@@ -215,6 +221,14 @@ class EnginePool:
         self.forget(placement)
         self._drop_gone(member)
         placement.sink.fail(error)
+
+    def _may_move(self, placement: Placement) -> bool:
+        """Deaths that engines notice make a request suspect to all of them. Of a loss that nobody has explained yet
+        the engine may be dead all the same: so after two of them it is tried nowhere else.
+        """
+        is_suspect = placement.num_unexplained >= MIN_DEATHS
+        may_be_answered = not placement.has_output and not placement.is_aborted
+        return may_be_answered and not is_suspect and placement.num_moves < self._rule.max_moves
 
     def forget(self, placement: Placement) -> None:
         """See `Keeper.forget`."""
@@ -312,7 +326,7 @@ class EnginePool:
             member.is_conflicting = not self._rule.is_rolling and member.status.is_ready and is_other
 
     def _is_in(self, member: PoolMember) -> bool:
-        return member.health.state not in (MemberState.DRAINING, MemberState.GONE)
+        return member.health.state not in TAKEN_OUT
 
     def _drop_gone(self, member: PoolMember) -> None:
         if member.health.state is MemberState.GONE and not member.account.num_requests:
@@ -320,7 +334,7 @@ class EnginePool:
 
     def _why_unavailable(self) -> str:
         states = {one.health.state for one in self._members.values()}
-        is_out = bool(states) and states <= {MemberState.DRAINING, MemberState.GONE}
+        is_out = bool(states) and states <= TAKEN_OUT
         return "Every engine has been taken out." if is_out else "No engine is ready."
 
     def _retry_after_s(self) -> int:

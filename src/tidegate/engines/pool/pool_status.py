@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from tidegate.engine.gauges import EngineGauges, EngineStatus
-from tidegate.engines.pool.member_states import MemberState
+from tidegate.engines.pool.member_states import TAKEN_OUT, MemberState
 from tidegate.inference.model_info import ModelInfo
 
 MOMENTARY = frozenset(
@@ -52,7 +52,7 @@ class MemberStatus:
     @property
     def is_usable(self) -> bool:
         """Whether a request would be tried here if nobody else were there."""
-        is_in = self.state not in (MemberState.DRAINING, MemberState.GONE)
+        is_in = self.state not in TAKEN_OUT
         return is_in and self.status.is_ready and not self.is_conflicting
 
 
@@ -134,8 +134,9 @@ def describe_member(one: MemberStatus) -> str | None:
     """Returns why one engine gets no requests, or few; None where it is well."""
     if one.is_conflicting:
         return "it serves another revision than the pool"
-    if one.state is MemberState.DRAINING:
-        return f"taken out by an operator, {one.num_requests} requests left"
+    if one.state in TAKEN_OUT:
+        words = "taken out by an operator" if one.state is MemberState.DRAINING else "retiring"
+        return f"{words}, {one.num_requests} requests left"
     if not one.status.is_ready:
         return one.status.condition or "the engine is not ready"
     if one.state is MemberState.EJECTED:

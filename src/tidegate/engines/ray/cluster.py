@@ -43,9 +43,9 @@ def load_ray(*, is_local: bool = False) -> ModuleType:
     machine, which Ray reads from its environment when it is loaded. Raises RayMissing.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")
     if is_local:
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+        os.environ.setdefault("RAY_worker_niceness", "0")  # an engine is what the machine is for
     try:
         return importlib.import_module("ray")
     except ImportError as error:

@@ -6,13 +6,14 @@ owner hears one ending, unless it cut the run itself.
 
 import asyncio
 from collections import deque
-from enum import Enum
-from typing import Protocol
 
+from tidegate.engines.remote.carrier import COMPLETE, Ending, Outcome, RunOwner
 from tidegate.engines.remote.connection_pool import ConnectionPool
 from tidegate.engines.remote.dialect import Order, OutputReader, Piece
 from tidegate.engines.remote.event_lines import EventLines, UnreadableAnswer
 from tidegate.engines.remote.http_connection import HttpConnection
+from tidegate.engines.remote.remote_error import lost, not_sent, refusal_of
+from tidegate.errors import ServeError
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """An answer that is no stream: the scores of a long prompt."""
@@ -21,35 +22,14 @@ MAX_ERROR_BYTES = 16 * 1024
 _DONE = b"[DONE]"
 
 
-class Ending(Enum):
-    """How an exchange ended."""
-
-    COMPLETE = "complete"
-    NOT_SENT = "not sent"
-    """No connection came about: nothing has run."""
-    REFUSED = "refused"
-    """The engine answered with another status than 200."""
-    LOST = "lost"
-    """The answer broke off, or could not be read: it may have run."""
-
-
-class RunOwner(Protocol):
-    """What is done with a run's output."""
-
-    def take_piece(self, run: "ChoiceRun", piece: Piece) -> None: ...
-
-    def end_run(self, run: "ChoiceRun", ending: Ending, reason: str) -> None:
-        """Called once, after every piece. `run.status` is the answer's; `reason` is for operators."""
-        ...
-
-
 class ChoiceRun:
     """`start` once; `cut` ends it in silence."""
 
-    def __init__(self, owner: RunOwner, order: Order, reader: OutputReader, choice: int) -> None:
+    def __init__(self, owner: RunOwner, pool: ConnectionPool, order: Order, reader: OutputReader, choice: int) -> None:
         self.choice = choice
         self.status: int | None = None
         self._owner = owner
+        self._pool = pool
         self._order = order
         self._reader = reader
         self._lines = EventLines()
@@ -62,13 +42,13 @@ class ChoiceRun:
         self._is_held = False
         self._has_ended = False
 
-    def start(self, pool: ConnectionPool) -> None:
+    def start(self) -> None:
         """Sends the order, on a new connection where no fresh one is idle."""
-        connection = pool.try_take()
+        connection = self._pool.try_take()
         if connection is not None:
-            self._begin(pool, connection)
+            self._begin(connection)
         else:
-            self._dialling = asyncio.create_task(self._dial(pool), name="connection to the engine")
+            self._dialling = asyncio.create_task(self._dial(), name="connection to the engine")
 
     def hold(self, *, held: bool) -> None:
         """Stops or resumes reading."""
@@ -91,9 +71,9 @@ class ChoiceRun:
         if self._connection is not None:
             self._connection.cut()
 
-    async def _dial(self, pool: ConnectionPool) -> None:
+    async def _dial(self) -> None:
         try:
-            connection = await pool.dial()
+            connection = await self._pool.dial()
         except OSError as error:
             self._end(Ending.NOT_SENT, f"no connection: {error.strerror or error}")
             return
@@ -101,12 +81,12 @@ class ChoiceRun:
         if self._has_ended:
             connection.cut()
         else:
-            self._begin(pool, connection)
+            self._begin(connection)
 
-    def _begin(self, pool: ConnectionPool, connection: HttpConnection) -> None:
+    def _begin(self, connection: HttpConnection) -> None:
         self._connection = connection
         order = self._order
-        head = pool.endpoint.head("POST", order.path, len(order.body), order.headers)
+        head = self._pool.endpoint.head("POST", order.path, len(order.body), order.headers)
         connection.send(head + order.body, self)
         self._order = Order(order.path, b"", order.is_stream)
         if self._is_held:
@@ -213,5 +193,15 @@ class ChoiceRun:
         last, self._last = self._last, None
         if last is not None:
             self._owner.take_piece(self, last)
-            ending, reason = Ending.COMPLETE, ""
-        self._owner.end_run(self, ending, reason)
+            ending = Ending.COMPLETE
+        self._owner.end_run(self, COMPLETE if ending is Ending.COMPLETE else self._outcome(ending, reason))
+
+    def _outcome(self, ending: Ending, reason: str) -> Outcome:
+        error: ServeError
+        if ending is Ending.NOT_SENT:
+            error = not_sent()
+        elif ending is Ending.REFUSED:
+            error = refusal_of(self.status)
+        else:
+            reason, error = f"after status {self.status}: {reason}", lost()
+        return Outcome(ending, reason, error)

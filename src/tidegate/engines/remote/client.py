@@ -1,27 +1,25 @@
-"""RemoteEngine: the `Engine` port over HTTP, one exchange for each choice.
+"""RemoteEngine: the `Engine` port over an engine whose steps are not ours, one run for each choice.
 
-Routes each piece to its request's sink through the fence. A connection that breaks fails its request once, and only
-that one; the engine's loss, which `watch.py` finds, fails all. Nothing is ever sent twice: what broke off may have run.
-An abort closes the exchange, so nothing of it can come late; a hold stops reading, and the engine's side fills up.
+Routes each piece to its request's sink through the fence. A run that breaks fails its request once, and only that one;
+the engine's loss, which its watch finds, fails all. Nothing is ever sent twice: what broke off may have run. An abort
+cuts the run, so nothing of it can come late; a hold stops reading, and the engine's side fills up. How a run reaches
+the engine is its carrier's affair: HTTP (`http_carrier.py`), or a library in this process.
 """
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
-from tidegate.engine.gauges import EngineStatus
+from tidegate.engine.gauges import EngineGauges, EngineStatus
 from tidegate.engine.messages import EngineReady
 from tidegate.engine.port import DeltaSink
 from tidegate.engines.remote.accounts import RemoteAccounts
-from tidegate.engines.remote.choice_run import ChoiceRun, Ending
-from tidegate.engines.remote.connection_pool import MAX_CONNECTIONS, ConnectionPool
-from tidegate.engines.remote.dialect import Dialect, Introduction, Order, Piece
-from tidegate.engines.remote.hop_headers import hop_headers
-from tidegate.engines.remote.remote_error import lost, not_sent, refusal_of
+from tidegate.engines.remote.carrier import Carrier, Ending, Outcome, Run
+from tidegate.engines.remote.dialect import Piece
+from tidegate.engines.remote.remote_error import lost
 from tidegate.engines.remote.route import Route
-from tidegate.engines.remote.side_orders import SideOrders
+from tidegate.engines.tell import fail_sink, tell_all
 from tidegate.errors import EngineRefused, EngineUnavailable, InternalError, ServeError
 from tidegate.inference.fingerprint import fingerprint
 from tidegate.inference.finish import EngineFinish
@@ -35,24 +33,24 @@ MAX_RETRY_AFTER_S = 120
 MAX_BROKEN = 1024
 """Broken requests that are remembered between two looks at the engine."""
 
-Fact = TypeVar("Fact")
-
 
 class RemoteEngine:
     """See the module. `on_ready` and `on_lost` hold functions that are told of each change, on the event loop.
 
     `report` gets the context of an error that a sink or an observer raised, and of answers that could not be read, as
     a loop's exception handler does. `call_soon` runs a function on a later turn of the loop. `now`: monotonic clock.
+    Engines of one pool share one `poison`.
     """
 
     def __init__(
         self,
-        pool: ConnectionPool,
+        carrier: Carrier,
         report: Callable[[dict[str, Any]], None],
         *,
         call_soon: Callable[[Callable[[], None]], object],
         now: Callable[[], float],
         id_prefix: str = "",
+        poison: PoisonWatch | None = None,
     ) -> None:
         self.on_ready: list[Callable[[EngineReady], None]] = []
         self.on_lost: list[Callable[[str], None]] = []
@@ -61,20 +59,22 @@ class RemoteEngine:
         self.retry_after_s = 1.0
         self.describe: Callable[[], str] | None = None
         """Set by the watch: what is being done about an engine that is not ready."""
+        self.measure: Callable[[EngineGauges], EngineGauges] | None = None
+        """Set where more is known of the engine's work than what its requests tell: accounts in, accounts out."""
+        self.process_id: int | None = None
         self.num_stalls = 0
-        self._pool = pool
+        self._carrier = carrier
+        self._is_ready = False
         self._report = report
         self._call_soon = call_soon
         self._now = now
         self._id_prefix = id_prefix
-        self._poison = PoisonWatch()
+        self._poison = PoisonWatch() if poison is None else poison
         self._broken: list[Suspect] = []
         """Whose exchange broke since the engine was last known to be well: with it, if it has gone."""
         self._fence = GenerationFence()
         self._routes: dict[str, Route] = {}
-        self._runs: dict[ChoiceRun, Route] = {}
-        self._side = SideOrders(pool)
-        self._dialect: Dialect | None = None
+        self._runs: dict[Run, Route] = {}
         self._model: ModelInfo | None = None
         self._epoch = 0
         self._heard_at = now()
@@ -82,7 +82,7 @@ class RemoteEngine:
 
     @property
     def is_ready(self) -> bool:
-        return self._dialect is not None
+        return self._is_ready
 
     @property
     def num_open(self) -> int:
@@ -97,27 +97,23 @@ class RemoteEngine:
 
     def submit(self, request: InferenceRequest, sink: DeltaSink) -> None:
         """See `Engine.submit`. Raises UnsupportedParameter for what the engine cannot do, EngineRefused for poison."""
-        dialect = self._dialect
-        if dialect is None:
+        if not self._is_ready:
             raise EngineUnavailable("The engine is not ready.", retry_after_s=self._bounded_retry_s())
-        if self._pool.num_open + request.num_choices > MAX_CONNECTIONS:
-            raise EngineUnavailable("The engine does not keep up.", retry_after_s=1)
         if request.request_id in self._routes:
             raise InternalError(f"request {request.request_id} was submitted twice")
-        dialect.check(request)
+        self._carrier.check(request)
         if not self._poison.is_idle and self._poison.refuses(fingerprint(request), self._now()):
             raise EngineRefused("The engine stopped each time it worked on this request; it is refused for a while.")
         route = Route(sink, request, self._epoch, self._now())
         for choice in range(request.num_choices):
             remote_id = self._remote_id(request.request_id, choice)
-            order = replace(dialect.order(request, choice, remote_id), headers=hop_headers(request.hop, remote_id))
-            route.runs[choice] = ChoiceRun(self, order, dialect.reader(request, choice), choice)
+            route.runs[choice] = self._carrier.make_run(self, request, choice, remote_id)
         self._fence.open(request.request_id, self._epoch)
         self._routes[request.request_id] = route
         self._accounts.note_submitted(route)
         for run in route.runs.values():
             self._runs[run] = route
-            run.start(self._pool)
+            run.start()
 
     def abort(self, request_id: str, choice: int | None = None) -> None:
         """See `Engine.abort`."""
@@ -145,13 +141,15 @@ class RemoteEngine:
     def statistics(self) -> EngineStatus:
         """See `Engine.statistics`."""
         poison = self._poison.statistics()
+        gauges = self._accounts.gauges(self._model)
         return EngineStatus(
             is_ready=self.is_ready,
             epoch=self._epoch,
             num_restarts=max(0, self._epoch - 1),
             num_stale_outputs=self._fence.num_stale,
-            gauges=self._accounts.gauges(self._model),
+            gauges=gauges if self.measure is None else self.measure(gauges),
             model=self._model,
+            process_id=self.process_id,
             condition=None if self.is_ready or self.describe is None else self.describe(),
             retry_after_s=self._bounded_retry_s(),
             num_stalls=self.num_stalls,
@@ -161,46 +159,49 @@ class RemoteEngine:
 
     # ---- from the watch ----
 
-    def begin(self, introduction: Introduction) -> None:
-        """The engine is there, under the next epoch."""
+    def begin(self, model: ModelInfo) -> None:
+        """The engine is there, under the next epoch; the carrier leads to it."""
         self._epoch += 1
         self._fence.advance(self._epoch)
-        self._model = introduction.model
-        self._accounts.block_tokens = introduction.model.block_tokens
-        self._dialect = introduction.dialect
-        self._tell(self.on_ready, EngineReady(self._epoch, introduction.model))
+        self._model = model
+        self._accounts.block_tokens = model.block_tokens
+        self._heard_at = self._now()
+        self._is_ready = True
+        tell_all(self.on_ready, EngineReady(self._epoch, model), self._report)
 
     def lose(self, reason: str) -> None:
         """The engine is gone: fails every open sink once. Harmless when it is gone already."""
-        if self._dialect is None:
+        if not self._is_ready:
             return
-        self._dialect = None
+        self._is_ready = False
         self._fence.advance(None)
         routes, self._routes = self._routes, {}
         for run in list(self._runs):
             self._drop(run)
-        self._side.drop()
-        self._pool.cut_all()
+        self._carrier.drop()
         self._poison.note_death([*self._broken, *(_suspect(route) for route in routes.values())], self._now())
         self._broken.clear()
         for route in routes.values():
             self._accounts.note_closed(route)
             self._fail(route, lost())
-        self._tell(self.on_lost, reason)
+        tell_all(self.on_lost, reason, self._report)
+
+    def note_sign(self) -> None:
+        """The engine works, although it may not have given any output."""
+        self._heard_at = self._now()
 
     def note_well(self) -> None:
         """The engine is alive: whatever broke before did not break with it."""
         self._broken.clear()
 
     async def aclose(self) -> None:
-        """Ends what is open and closes every connection. Idempotent."""
+        """Ends what is open, and the way to the engine. Idempotent."""
         self.lose("this server ends")
-        await self._side.aclose()
-        self._pool.close()
+        await self._carrier.aclose()
 
     # ---- from the runs ----
 
-    def take_piece(self, run: ChoiceRun, piece: Piece) -> None:
+    def take_piece(self, run: Run, piece: Piece) -> None:
         """See `RunOwner.take_piece`."""
         route = self._runs.get(run)
         if route is None or not self._fence.admits(route.request.request_id, route.epoch):
@@ -209,38 +210,34 @@ class RemoteEngine:
         delta = route.delta_of(run.choice, piece)
         if delta is None:
             self._drop(run)
-            self._note_unreadable(run, "more tokens than were asked for")
+            self._note_broken(Outcome(Ending.LOST, "more tokens than were asked for"))
             self._give_up(route, lost())
             return
         self._accounts.note_delta(route, delta)
         self._deliver(route, delta)
 
-    def end_run(self, run: ChoiceRun, ending: Ending, reason: str) -> None:
+    def end_run(self, run: Run, outcome: Outcome) -> None:
         """See `RunOwner.end_run`."""
         route = self._runs.pop(run, None)
         if route is None:
             return
         route.runs.pop(run.choice, None)
-        if ending is Ending.COMPLETE:
+        if outcome.ending is Ending.COMPLETE:
             return
-        if ending is Ending.LOST:
-            self._note_unreadable(run, reason)
-            if self._routes.get(route.request.request_id) is route and len(self._broken) < MAX_BROKEN:
-                self._broken.append(_suspect(route))
-        elif ending is Ending.REFUSED:
-            self._report({"message": f"the engine refused a request: {reason}"})
+        self._note_broken(outcome)
+        is_open = self._routes.get(route.request.request_id) is route
+        if outcome.ending is Ending.LOST and is_open and len(self._broken) < MAX_BROKEN:
+            self._broken.append(_suspect(route))
         for observer in self.on_trouble:
             observer()
         if run.choice in route.open_choices:
-            self._give_up(route, self._error_of(run, ending))
+            self._give_up(route, outcome.error or lost())
 
-    def _error_of(self, run: ChoiceRun, ending: Ending) -> ServeError:
-        if ending is Ending.NOT_SENT:
-            return not_sent()
-        return refusal_of(run.status) if ending is Ending.REFUSED else lost()
-
-    def _note_unreadable(self, run: ChoiceRun, reason: str) -> None:
-        self._report({"message": f"an exchange with the engine broke off, after status {run.status}: {reason}"})
+    def _note_broken(self, outcome: Outcome) -> None:
+        if outcome.ending is Ending.LOST:
+            self._report({"message": f"a run in the engine broke off: {outcome.reason}"})
+        elif outcome.ending is Ending.REFUSED:
+            self._report({"message": f"the engine refused a request: {outcome.reason}"})
 
     # ---- ends ----
 
@@ -283,33 +280,20 @@ class RemoteEngine:
         self._routes.pop(route.request.request_id, None)
         self._accounts.note_closed(route)
 
-    def _drop(self, run: ChoiceRun) -> None:
+    def _drop(self, run: Run) -> None:
         self._runs.pop(run, None)
         run.cut()
 
     def _end_in_engine(self, route: Route, choice: int) -> None:
-        if self._dialect is None:
-            return
-        order: Order | None = self._dialect.abort_order(self._remote_id(route.request.request_id, choice))
-        if order is not None:
-            self._side.send(order)
+        if self._is_ready:
+            self._carrier.abort(self._remote_id(route.request.request_id, choice))
 
     def _remote_id(self, request_id: str, choice: int) -> str:
         return f"{self._id_prefix}{request_id}-{choice}"
 
     def _fail(self, route: Route, error: ServeError) -> None:
         route.open_choices.clear()
-        try:
-            route.sink.fail(error)
-        except Exception as raised:
-            self._report({"message": "a sink raised", "exception": raised})
-
-    def _tell(self, observers: list[Callable[[Fact], None]], fact: Fact) -> None:
-        for observer in observers:
-            try:
-                observer(fact)
-            except Exception as raised:
-                self._report({"message": "an observer of the engine raised", "exception": raised})
+        fail_sink(route.sink, error, self._report)
 
     def _bounded_retry_s(self) -> int:
         return max(1, min(MAX_RETRY_AFTER_S, math.ceil(self.retry_after_s)))

@@ -32,7 +32,8 @@ class Order:
 class Piece(msgspec.Struct):
     """What one event adds to one choice. `is_last`: nothing of use follows a piece with `finish`.
 
-    `num_cached_tokens` is None where this event does not say it. Other members are as in `TokenDelta`.
+    `num_cached_tokens` is None where this event does not say it, `queue_s` 0 where nobody knows. Other members are as
+    in `TokenDelta`.
     """
 
     token_ids: list[int] = []
@@ -43,6 +44,7 @@ class Piece(msgspec.Struct):
     num_cached_tokens: int | None = None
     error: str | None = None
     is_last: bool = False
+    queue_s: float = 0.0
 
 
 class OutputReader(Protocol):

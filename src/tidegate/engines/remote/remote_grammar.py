@@ -15,6 +15,12 @@ from tidegate.grammar.spec_part import spec_part
 from tidegate.inference.grammar_parts import CompositeSpec, FreeUntilPart, Marker, Trigger
 from tidegate.inference.grammar_spec import GrammarRule, GrammarSpec
 
+TRIAL_GRAMMAR = with_header('start: %json {"type": "integer", "multipleOf": 10, "minimum": -10, "maximum": -10}')
+"""Older llguidance allows nothing here, so that only an end token comes; from 1.9 on it is -10. What else
+the older ones lack (one spelling for a key, an end to white space) came with the same versions.
+"""
+TOO_OLD = "its llguidance is older than 1.9 and enforces less than is promised"
+
 MAX_KEPT = 32
 """Texts that are kept: each choice of a request asks for the same one."""
 

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from tidegate.engine.port import DeltaSink
-from tidegate.engines.remote.choice_run import ChoiceRun
+from tidegate.engines.remote.carrier import Run
 from tidegate.engines.remote.dialect import Piece
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.output import TokenDelta
@@ -48,7 +48,7 @@ class Route:
         self.has_output = False
         self.open_choices = set(range(request.num_choices))
         self.num_tokens = [0] * request.num_choices
-        self.runs: dict[int, ChoiceRun] = {}
+        self.runs: dict[int, Run] = {}
         self.share = NO_SHARE
         """What it adds to the engine's accounts; `accounts.py` keeps it."""
 
@@ -76,6 +76,7 @@ class Route:
             num_cached_tokens=(piece.num_cached_tokens or 0) if choice == 0 else 0,
             prompt_logprobs=piece.prompt_logprobs,
             error=piece.error,
+            queue_s=piece.queue_s if is_first else 0.0,
         )
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from tidegate.engines.remote.ask import Ask, EngineAway, EngineUnfit
 from tidegate.engines.remote.client import RemoteEngine
-from tidegate.engines.remote.connection_pool import ConnectionPool
 from tidegate.engines.remote.dialect import Introduction, Recognition, RemoteKind
+from tidegate.engines.remote.http_carrier import HttpCarrier
 from tidegate.engines.remote.start_failed import RemoteStartFailed
 from tidegate.engines.remote.whereabouts import RemoteCondition, RemotePhase, compare_identity
 
@@ -42,7 +42,7 @@ class RemoteWatch:
         self,
         engine: RemoteEngine,
         kind: RemoteKind,
-        pool: ConnectionPool,
+        carrier: HttpCarrier,
         settings: WatchSettings,
         take_note: Callable[[str], None],
     ) -> None:
@@ -50,8 +50,9 @@ class RemoteWatch:
         self._kind = kind
         self._settings = settings
         self._take_note = take_note
-        self._url = pool.endpoint.url
-        self._ask = Ask(pool, settings.answer_timeout_s)
+        self._carrier = carrier
+        self._url = carrier.pool.endpoint.url
+        self._ask = Ask(carrier.pool, settings.answer_timeout_s)
         self._first: Recognition | None = None
         self._failure: RemoteStartFailed | None = None
         self._condition = RemoteCondition(self._url)
@@ -118,7 +119,8 @@ class RemoteWatch:
     def _begin(self, introduction: Introduction) -> None:
         self._first = self._first or introduction.recognition
         self._condition = RemoteCondition(self._url, RemotePhase.READY)
-        self.engine.begin(introduction)
+        self._carrier.dialect = introduction.dialect
+        self.engine.begin(introduction.model)
         self._news.set()
         for note in introduction.notes:
             self._take_note(note)

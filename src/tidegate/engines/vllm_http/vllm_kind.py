@@ -13,7 +13,8 @@
 | the tokenizer's last token | it is not served: its vocabulary is smaller |
 | `logprobs`, from 21 down | fewer alternatives are served |
 | a priority | the gate alone keeps priorities |
-| a schema that only the guidance backend refuses | taken: grammars are not served |
+| a schema that only the guidance backend refuses | taken: constraints are not served |
+| a number that llguidance allows since 1.9 | no token comes: constraints are not served |
 """
 
 import hashlib
@@ -24,9 +25,10 @@ import msgspec
 
 from tidegate.engines.remote.ask import Answer, Ask, EngineAway, EngineUnfit
 from tidegate.engines.remote.dialect import Introduction, Recognition
+from tidegate.engines.remote.remote_grammar import TOO_OLD, TRIAL_GRAMMAR
 from tidegate.engines.remote.served_facts import ServedFacts, fill_blocks
+from tidegate.engines.vllm.sampling_fields import VllmLimits
 from tidegate.engines.vllm_http.vllm_wire import GENERATE_PATH, VllmAbilities, VllmDialect
-from tidegate.grammar.llguidance.grammar_source import with_header
 from tidegate.inference.model_info import ModelInfo
 
 LOGPROBS_TRIED = (21, 20, 11, 6, 2, 1, 0)
@@ -55,6 +57,14 @@ class _Version(msgspec.Struct):
 
 class _Tokens(msgspec.Struct):
     tokens: list[int]
+
+
+class _TrialChoice(msgspec.Struct):
+    token_ids: list[int] = []
+
+
+class _Trials(msgspec.Struct):
+    choices: list[_TrialChoice] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +100,16 @@ class VllmKind:
         trial = _Trial(ask, card.id)
         await self._try_tokens(trial)
         notes = await self._compare_tokenizers(ask, card.id)
+        grammars = self._facts.grammars
+        reason = None if grammars is None else await _why_no_grammar(trial, self._facts.eos_token_ids)
+        if reason is not None:
+            grammars, notes = None, (*notes, f"no structured output: {reason}")
         abilities = VllmAbilities(
             model=card.id,
             eos_token_ids=self._facts.eos_token_ids,
-            max_logprobs=await _try_logprobs(trial),
+            limits=VllmLimits(await _try_logprobs(trial), length, self._facts.vocab_size),
             takes_priority=await trial.is_taken(priority=1),
-            grammars=self._facts.grammars if self._facts.grammars and await _try_grammar(trial) else None,
+            grammars=grammars,
         )
         model = self._model(card, length, metrics, abilities, version.version if version else "of unknown version")
         return Introduction(_recognition(card, metrics), model, VllmDialect(abilities), notes)
@@ -194,11 +208,16 @@ async def _try_logprobs(trial: _Trial) -> int:
     raise EngineUnfit("it gives no log-probabilities")
 
 
-async def _try_grammar(trial: _Trial) -> bool:
-    """Says whether the backend is guidance, with a dialect like ours: it refuses what it cannot enforce."""
+async def _why_no_grammar(trial: _Trial, eos_token_ids: tuple[int, ...]) -> str | None:
+    """Returns why constraints cannot be served; None where the backend is guidance, and as strict as ours."""
     if await trial.is_taken(sampling={"structured_outputs": {"json": GUIDANCE_ONLY_REFUSES}}):
-        return False
-    return await trial.is_taken(sampling={"structured_outputs": {"grammar": with_header("start: /[a-z]+/")}})
+        return "its backend takes what it does not enforce: start vLLM with the backend guidance"
+    answer = await trial.ask(sampling={"structured_outputs": {"grammar": TRIAL_GRAMMAR}})
+    if answer.status != 200:
+        return f"it does not take grammars: {answer.shown}"
+    choices = answer.read(_Trials).choices
+    token_ids = choices[0].token_ids if choices else []
+    return TOO_OLD if not token_ids or token_ids[0] in eos_token_ids else None
 
 
 async def _metrics(ask: Ask) -> _Metrics:

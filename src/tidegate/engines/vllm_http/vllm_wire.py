@@ -4,8 +4,7 @@ Two shapes of log-probabilities are read: entries with `token_id`, and those of 
 text. An answer that is no stream carries the prompt's scores; a stream has none, so requests for them are not streamed.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -13,13 +12,15 @@ import msgspec
 from tidegate.engines.remote.dialect import Order, Piece
 from tidegate.engines.remote.event_lines import UnreadableAnswer
 from tidegate.engines.remote.remote_grammar import GrammarWriter
-from tidegate.engines.remote.sampling_facts import (
-    check_everywhere,
-    choice_seed,
-    token_ids_of,
-    unserved,
-    unserved_constraint,
-    why_stopped,
+from tidegate.engines.remote.sampling_facts import token_ids_of, unserved_constraint
+from tidegate.engines.vllm.sampling_fields import (
+    FAILED,
+    VllmLimits,
+    best,
+    check_fields,
+    read_end,
+    sampling_fields,
+    wants_scores,
 )
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.grammar_spec import GrammarRule
@@ -30,25 +31,17 @@ GENERATE_PATH = "/inference/v1/generate"
 ABORT_PATH = "/inference/v1/abort_requests"
 ID_PREFIX = "generate-tokens-"
 """What vLLM puts before the ids that it is given."""
-LEAST_TEMPERATURE = 0.01
-"""vLLM silently raises lower ones to it."""
-SEED_BITS = 63
-FAILED = "The engine failed on this request."
 
-_UNKNOWN_END = "The engine ended the output for an unknown reason."
 _TOKEN_TEXT = "token_id:"
 
 
 @dataclass(frozen=True, slots=True)
 class VllmAbilities:
-    """What was found out by trying. `max_logprobs` is the largest `logprobs` that it takes.
-
-    One more than asked for is requested: where the chosen token is not among the best, vLLM leaves the last one out.
-    """
+    """What was found out by asking and trying."""
 
     model: str
     eos_token_ids: tuple[int, ...]
-    max_logprobs: int = 20
+    limits: VllmLimits = field(default_factory=VllmLimits)
     takes_priority: bool = False
     grammars: GrammarWriter | None = None
 
@@ -60,19 +53,12 @@ class VllmDialect:
         self._abilities = abilities
 
     def check(self, request: InferenceRequest) -> None:
-        check_everywhere(request)
-        if 0 < request.sampling.temperature < LEAST_TEMPERATURE:
-            raise unserved("temperature", f"the engine's least above 0 is {LEAST_TEMPERATURE}")
-        most = self._abilities.max_logprobs
-        if request.num_logprobs and request.num_logprobs >= most:
-            raise unserved("top_logprobs", f"the engine gives {max(0, most - 1)} at most")
-        if request.num_prompt_logprobs is not None and request.num_prompt_logprobs > most:
-            raise unserved("prompt_logprobs", f"the engine gives {most} at most")
+        check_fields(request, self._abilities.limits)
         if request.grammar is not None:
             self._grammar(request.grammar)
 
     def order(self, request: InferenceRequest, choice: int, remote_id: str) -> Order:
-        is_stream = not _wants_scores(request, choice)
+        is_stream = not wants_scores(request, choice)
         body: dict[str, object] = {
             "request_id": remote_id,
             "model": self._abilities.model,
@@ -96,34 +82,8 @@ class VllmDialect:
         return Order(ABORT_PATH, msgspec.json.encode({"request_ids": [f"{ID_PREFIX}{remote_id}"]}), is_stream=False)
 
     def _sampling(self, request: InferenceRequest, choice: int) -> dict[str, object]:
-        sampling, stop = request.sampling, request.stop
-        params: dict[str, object] = {
-            "n": 1,
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
-            "top_k": sampling.top_k,
-            "min_p": sampling.min_p,
-            "presence_penalty": sampling.presence_penalty,
-            "frequency_penalty": sampling.frequency_penalty,
-            "repetition_penalty": sampling.repetition_penalty,
-            "seed": choice_seed(sampling.seed, choice, SEED_BITS),
-            "max_tokens": max(1, stop.max_tokens),
-            "min_tokens": min(stop.min_tokens, max(1, stop.max_tokens)),
-            "stop_token_ids": list(stop.token_ids),
-            "ignore_eos": stop.ignore_eos,
-            "detokenize": False,
-        }
-        if sampling.logit_bias:
-            params["logit_bias"] = {str(token_id): bias for token_id, bias in sampling.logit_bias}
-        if sampling.allowed_token_ids is not None:
-            params["allowed_token_ids"] = list(sampling.allowed_token_ids)
-        if request.num_logprobs is not None:
-            params["logprobs"] = request.num_logprobs + 1 if request.num_logprobs else 0
-        if _wants_scores(request, choice):
-            params["prompt_logprobs"] = request.num_prompt_logprobs
-        if request.grammar is not None:
-            params["structured_outputs"] = {"grammar": self._grammar(request.grammar)}
-        return params
+        grammar = None if request.grammar is None else self._grammar(request.grammar)
+        return sampling_fields(request, choice, self._abilities.eos_token_ids, grammar)
 
     def _grammar(self, rule: GrammarRule) -> str:
         if self._abilities.grammars is None:
@@ -175,7 +135,6 @@ class _Answer(msgspec.Struct):
 
 
 _DECODER = msgspec.json.Decoder(_Answer)
-_END_WORDS = {"length": EngineFinish.LENGTH, "abort": EngineFinish.ABORTED, "error": EngineFinish.FAILED}
 
 
 class VllmReader:
@@ -185,7 +144,7 @@ class VllmReader:
         self._request = request
         self._eos_token_ids = eos_token_ids
         self._last_token: int | None = None
-        self._wants_scores = _wants_scores(request, choice)
+        self._wants_scores = wants_scores(request, choice)
 
     def feed(self, data: bytes) -> Piece | None:
         try:
@@ -214,12 +173,9 @@ class VllmReader:
         piece = Piece(token_ids)
         if self._request.num_logprobs is not None:
             piece.logprobs = self._logprobs(choice.logprobs, token_ids, self._request.num_logprobs)
-        if choice.finish_reason == "stop":
-            piece.finish, piece.stop_token = why_stopped(self._request, self._last_token, self._eos_token_ids)
-        elif choice.finish_reason is not None:
-            piece.finish = _END_WORDS.get(choice.finish_reason, EngineFinish.FAILED)
-            if piece.finish is EngineFinish.FAILED:
-                piece.error = FAILED if choice.finish_reason == "error" else _UNKNOWN_END
+        if choice.finish_reason is not None:
+            end = read_end(self._request, choice.finish_reason, self._last_token, self._eos_token_ids)
+            piece.finish, piece.stop_token, piece.error = end.finish, end.stop_token, end.error
         return piece
 
     def _logprobs(self, logprobs: _Logprobs | None, token_ids: list[int], num_top: int) -> list[TokenLogprob]:
@@ -249,18 +205,6 @@ class VllmReader:
                 top = best(((other, one.logprob) for other, one in score.items()), num_top)
                 found.append(TokenLogprob(token_id, score[token_id].logprob, top))
         return found
-
-
-def best(candidates: Iterable[tuple[int, float]], num_top: int) -> tuple[tuple[int, float], ...]:
-    """Returns the likeliest candidates, each once, most likely first."""
-    if num_top == 0:
-        return ()
-    return tuple(sorted(dict(candidates).items(), key=lambda pair: -pair[1])[:num_top])
-
-
-def _wants_scores(request: InferenceRequest, choice: int) -> bool:
-    """The prompt of several choices is one, and scored once."""
-    return request.num_prompt_logprobs is not None and choice == 0
 
 
 def _cached(usage: _Usage) -> int | None:

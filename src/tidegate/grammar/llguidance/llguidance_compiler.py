@@ -5,6 +5,7 @@ Its limits are those of `llguidance_limits.py`.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -32,6 +33,9 @@ from tidegate.inference.grammar_spec import (
 GRAMMAR_BYTES = 96 * 1024
 BYTES_PER_SOURCE_BYTE = 36
 """What a compiled grammar costs, fitted over jsonschemabench (`bench/grammar_costs.py`)."""
+
+LEAST_VERSION = (1, 9)
+"""1.7 takes keys in another spelling, white space without end, and no negative multiples."""
 
 _NO_VALUE = ("unsatisfiable",)
 
@@ -118,7 +122,19 @@ class LlguidanceCompiler:
 
 
 def make_compiler(table: TokenTable) -> LlguidanceCompiler:
+    require_version(llguidance.get_version())
     return LlguidanceCompiler(table)
+
+
+def require_version(told: str) -> None:
+    """Raises ValueError for a library older than what is lowered for it. `told` is as in `llguidance@1.9.1 (...)`."""
+    found = re.search(r"\d+(?:\.\d+)+", told)
+    if found is None or tuple(map(int, found[0].split(".")[:2])) < LEAST_VERSION:
+        least = ".".join(map(str, LEAST_VERSION))
+        raise ValueError(
+            f"llguidance {found[0] if found else told[:40]} enforces less than is promised; {least} is needed: "
+            f"pip install 'llguidance>={least}'"
+        )
 
 
 def _refusal_of(spec: GrammarSpec, error: str) -> Refused:

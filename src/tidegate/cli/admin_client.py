@@ -1,0 +1,83 @@
+"""AdminClient: the admin listener of a running server, as commands speak to it."""
+
+import http.client
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from tidegate.cli.settings import Settings
+from tidegate.observability.redact import clean_text
+
+TIMEOUT_S = 660.0
+"""Longer than the server lets an answer wait."""
+MAX_ANSWER_BYTES = 16 * 1024 * 1024
+MAX_TOKEN_BYTES = 4096
+
+
+class AdminFault(Exception):
+    """What was asked was not done; the message says why."""
+
+
+class AdminClient:
+    """`token` is the credential of the admin listener; None where it needs none."""
+
+    def __init__(self, url: str, token: str | None) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise AdminFault(f"{clean_text(url)} is no URL of an admin listener, such as http://127.0.0.1:9464.")
+        self._url = url.rstrip("/")
+        self._token = token
+
+    @classmethod
+    def of(cls, settings: Settings, url: str | None, token_file: Path | None) -> "AdminClient":
+        """Returns the client of the server with these settings, unless `url` names another. Raises AdminFault."""
+        server = settings.server
+        host = "127.0.0.1" if server.admin_host in ("0.0.0.0", "::") else server.admin_host
+        host = f"[{host}]" if ":" in host else host
+        named = token_file or (Path(settings.auth.admin_token_file) if settings.auth.admin_token_file else None)
+        return cls(url or f"http://{host}:{server.admin_port}", None if named is None else _read_token(named))
+
+    def call(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
+        """Returns the answer's JSON. Raises AdminFault when the server refuses, or nobody answers."""
+        parts = urlsplit(self._url)
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        connection = kind(parts.hostname or "", parts.port, timeout=TIMEOUT_S)
+        try:
+            connection.request(method, quote(path), None if body is None else json.dumps(body), headers)
+            answer = connection.getresponse()
+            status, text = answer.status, answer.read(MAX_ANSWER_BYTES)
+        except (OSError, http.client.HTTPException) as error:
+            raise AdminFault(
+                f"no answer from the admin listener at {self._url}: {error or type(error).__name__}. Is the server "
+                "running? --admin-url says where."
+            ) from None
+        finally:
+            connection.close()
+        return self._read(status, text)
+
+    def _read(self, status: int, text: bytes) -> dict[str, Any]:
+        try:
+            answer = json.loads(text)
+        except ValueError:
+            raise AdminFault(f"{self._url} is no admin listener: it answered {status} without JSON.") from None
+        if not isinstance(answer, dict):
+            raise AdminFault(f"{self._url} is no admin listener: its answer is no object.")
+        if status >= 400:
+            error = answer.get("error")
+            message = error.get("message") if isinstance(error, dict) else None
+            raise AdminFault(f"{clean_text(str(message or 'refused'))} (status {status})")
+        return answer
+
+
+def _read_token(file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            return stream.read(MAX_TOKEN_BYTES).decode("ascii").strip()
+    except OSError as error:
+        raise AdminFault(f"the credential in {file} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise AdminFault(f"the credential in {file} is not ASCII text.") from None

@@ -1,0 +1,1 @@
+"""vLLM in this process: `AsyncLLM`, token ids in, token ids out. Begin at `watch.py`."""
