@@ -59,13 +59,14 @@ class RayCluster:
         self._lock = threading.Lock()
         self._num_users = 0
         self._is_ours = False
+        self._parent: _LastingThread | None = None
 
     def attach(self, where: ClusterAddress) -> ModuleType:
         """Returns Ray, connected. To be undone by `release`. Raises RayMissing, and whatever Ray does."""
         with self._lock:
             ray = load_ray(is_local=where.address == LOCAL)
             if not ray.is_initialized():
-                _connect(ray, where)
+                self._parent = _LastingThread(lambda: _connect(ray, where))
                 self._is_ours = True
             self._num_users += 1
             return ray
@@ -77,6 +78,39 @@ class RayCluster:
             if self._num_users == 0 and self._is_ours:
                 self._is_ours = False
                 load_ray().shutdown()
+                if self._parent is not None:
+                    self._parent.end()
+
+
+class _LastingThread:
+    """A thread that does one thing, and then lives until it is told to end.
+
+    Ray has the kernel end the processes that it starts when their parent has gone, which for the kernel is the thread
+    that started them (`PR_SET_PDEATHSIG`, prctl(2)).
+    """
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        """Returns when it is done. Raises what `act` does."""
+        self._act = act
+        self._fault: BaseException | None = None
+        self._is_done, self._may_end = threading.Event(), threading.Event()
+        threading.Thread(target=self._run, name="ray-parent", daemon=True).start()
+        self._is_done.wait()
+        if self._fault is not None:
+            raise self._fault
+
+    def end(self) -> None:
+        self._may_end.set()
+
+    def _run(self) -> None:
+        try:
+            self._act()
+        except BaseException as fault:
+            self._fault = fault
+            self._is_done.set()
+            return
+        self._is_done.set()
+        self._may_end.wait()
 
 
 CLUSTER = RayCluster()
