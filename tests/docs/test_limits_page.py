@@ -22,7 +22,9 @@ def value_in_code(file: str, name: str) -> object:
     return getattr(found(), field) if field else found
 
 
-def value_on_page(text: str) -> float:
+def value_on_page(text: str) -> float | None:
+    if text == "none":
+        return None
     number, _, unit = text.partition(" ")
     return float(number) * UNITS.get(unit, 1)
 

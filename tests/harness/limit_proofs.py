@@ -52,6 +52,17 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     "contract/test_json_size.py": {
         "too_much_is_refused_by_name": ("contract/json_size.py MAX_MEMBERS", "contract/json_size.py MAX_ELEMENTS"),
     },
+    "cli/test_fleet_members.py": {
+        "no_model_gets_more_engines_than_the_bound": ("cli/fleet_members.py MAX_ENGINES",),
+    },
+    "pool/test_scaling.py": {
+        "starts_that_fail_are_tried_again_after_waits_that_double_up_to_a_ceiling": (
+            "engines/pool/scaling.py MAX_REST_S",
+        ),
+        "retirements_that_demand_takes_back_wait_twice_as_long_each_time_up_to_a_ceiling": (
+            "engines/pool/scaling.py MAX_PATIENCE",
+        ),
+    },
     "pool/test_pool_moves.py": {
         "a_request_moves_as_often_as_it_may_and_never_to_an_engine_that_lost_it": (
             "cli/settings.py PoolSettings.max_moves",

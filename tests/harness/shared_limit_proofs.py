@@ -6,9 +6,9 @@ SHARED_PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
         "a_tracestate_that_is_too_long_loses_its_last_members": ("contract/trace_context.py MAX_STATE_CHARS",),
     },
     "telemetry/test_span_pump.py": {
-        "a_full_queue_drops_and_counts_and_never_waits": ("cli/settings.py TelemetrySettings.queue_requests",),
+        "a_full_queue_drops_and_counts_and_never_waits": ("cli/telemetry_section.py TelemetrySettings.queue_requests",),
         "what_waits_at_the_end_is_sent": ("telemetry/span_pump.py BATCH_REQUESTS",),
-        "the_end_does_not_wait_longer_than_it_may": ("cli/settings.py TelemetrySettings.flush_s",),
+        "the_end_does_not_wait_longer_than_it_may": ("cli/telemetry_section.py TelemetrySettings.flush_s",),
     },
     "telemetry/test_telemetry_settings.py": {
         "a_large_file_of_headers_is_refused": ("cli/open_telemetry.py MAX_HEADERS_BYTES",),

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.engines.pool.scaling import MAX_REST_S, SCALE, PoolLoad, ScaleAct, ScalePhase, ScaleRule, Scaling, Want
+from tidegate.engines.pool.scaling import (
+    MAX_PATIENCE,
+    MAX_REST_S,
+    SCALE,
+    PoolLoad,
+    ScaleAct,
+    ScalePhase,
+    ScaleRule,
+    Scaling,
+    Want,
+)
 
 P, W, A = ScalePhase, Want, ScaleAct
 RULE = ScaleRule(least=1, most=4, up_tokens=1000, down_tokens=200, up_wait_s=5.0, down_wait_s=60.0)
@@ -87,6 +97,19 @@ def test_demand_that_returns_keeps_the_engine_that_is_retiring() -> None:
     scaling.decide(load(1, 3000), 61.0)
     assert scaling.decide(load(1, 3000), 66.0) is A.RETURN
     assert scaling.phase is P.STEADY
+
+
+def test_retirements_that_demand_takes_back_wait_twice_as_long_each_time_up_to_a_ceiling() -> None:
+    scaling, now, waits = Scaling(RULE), 0.0, []
+    for _ in range(9):
+        began_at = now
+        while scaling.decide(load(2), now) is not A.RETIRE:
+            now += 1.0
+        waits.append((now - began_at) / RULE.down_wait_s)
+        while scaling.decide(load(1, 3000), now) is not A.RETURN:
+            now += 1.0
+    assert [round(wait) for wait in waits] == [1, 2, 4, 8, 16, 32, 64, 64, 64]
+    assert round(waits[-1]) == MAX_PATIENCE
 
 
 def test_starts_that_fail_are_tried_again_after_waits_that_double_up_to_a_ceiling() -> None:

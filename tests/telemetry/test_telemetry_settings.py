@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from tidegate.cli.open_telemetry import MAX_HEADERS_BYTES, check_telemetry, open_telemetry, read_headers, trace_policy
-from tidegate.cli.settings import Settings, TelemetrySettings
+from tidegate.cli.settings import Settings
+from tidegate.cli.telemetry_section import TelemetrySettings
 from tidegate.observability.request_trace import TracePolicy
 from tidegate.telemetry.otlp_exporter import TelemetryBroken, traces_url
 

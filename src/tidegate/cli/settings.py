@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from tidegate.cli.ray_section import OnRayKind, RaySettings, RayStrategy
+from tidegate.cli.telemetry_section import TelemetrySettings
 from tidegate.engine.options import KvType, PoolingChoice
 
 
@@ -328,35 +329,6 @@ class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     format: Annotated[
         Literal["auto", "json", "console"], _text("lines of JSON, or for people; by terminal if auto")
     ] = "auto"
-
-
-class TelemetrySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Spans of requests, for OpenTelemetry. Never prompts, never answers, never keys."""
-
-    exporter: Annotated[Literal["off", "otlp"], _text("where spans go; otlp needs the extra telemetry")] = "off"
-    endpoint: Annotated[
-        str | None,
-        _text("the collector, such as http://127.0.0.1:4318; OTEL_EXPORTER_OTLP_ENDPOINT, or that, if absent"),
-    ] = None
-    headers_file: Annotated[
-        str | None, _text("file with headers for the collector, one `name: value` a line; OTEL_EXPORTER_OTLP_HEADERS")
-    ] = None
-    timeout_s: Annotated[
-        Annotated[float, Meta(gt=0, le=300)] | None,
-        _text("time for one export with its retries; OTEL_EXPORTER_OTLP_TIMEOUT, or 10, if absent"),
-    ] = None
-    service_name: Annotated[str | None, _text("service.name; OTEL_SERVICE_NAME, or tidegate, if absent")] = None
-    sample_ratio: Annotated[
-        Annotated[float, Meta(ge=0, le=1)] | None,
-        _text("share of new traces that is recorded; OTEL_TRACES_SAMPLER, or all, if absent"),
-    ] = None
-    follow_caller: Annotated[
-        bool | None,
-        _text("whether a caller's sampled flag decides on its trace; OTEL_TRACES_SAMPLER, or yes, if absent"),
-    ] = None
-    queue_requests: Annotated[int, _number("ended requests whose spans may wait; more are dropped", ge=1)] = 2048
-    interval_s: Annotated[float, _number("how long a batch that is not full waits", ge=0.01, le=60)] = 2.0
-    flush_s: Annotated[float, _number("how long the last spans may take at the end of the server", ge=0, le=60)] = 3.0
 
 
 class EngineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
