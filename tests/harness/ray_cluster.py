@@ -1,4 +1,4 @@
-"""A Ray cluster of one node for the tests of a file: a program of its own, on loopback, with its own folder and token.
+"""A Ray cluster for the tests of a file, of one node or more: a program of its own, on loopback, with its own folder.
 
 Nothing of it is left: its processes are a session of their own, which is ended as a whole.
 """
@@ -25,6 +25,7 @@ _PORTS = (
     *("--dashboard-agent-grpc-port", "--dashboard-agent-listen-port"),
     *("--runtime-env-agent-port", "--metrics-export-port"),
 )
+_NODE_PORTS = tuple(flag for flag in _PORTS if flag not in {"--port", "--ray-client-server-port"})
 """All of them given: otherwise Ray waits for files in which its parts say what they have chosen, and not for long."""
 
 
@@ -41,12 +42,17 @@ def ray_environment() -> dict[str, str]:
 
 
 class RayClusterProcess:
-    """Used as a context manager. `address` is what servers connect to. `environment` is in force meanwhile."""
+    """Used as a context manager. `address` is what servers connect to. `environment` is in force meanwhile.
 
-    def __init__(self, num_cpus: int = 16) -> None:
+    Ray that is to have several nodes listens beyond loopback, and asks for its token.
+    """
+
+    def __init__(self, num_cpus: int = 16, *, has_nodes: bool = False) -> None:
         self._num_cpus = num_cpus
         self._stack = ExitStack()
         self.environment = ray_environment()
+        if has_nodes:
+            self.environment["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "1"
         self.folder = Path(tempfile.mkdtemp(prefix="tgray-"))  # short: Ray puts sockets into it
         self.address = ""
 
@@ -71,22 +77,35 @@ class RayClusterProcess:
         self._end()
         self._stack.close()
 
+    def add_node(self, num_cpus: int) -> None:
+        """Starts a further raylet, as another machine would have."""
+        ports = free_ports(len(_NODE_PORTS))
+        flags = [f"{flag}={port}" for flag, port in zip(_NODE_PORTS, ports, strict=True)]
+        node = self._launch(f"--address={self.address}", f"--num-cpus={num_cpus}", *flags, log="node.log")
+        self._stack.callback(node.wait)
+        wait_until(lambda: self._is_up("node.log") or node.poll() is not None, "a further node starts", START_TIMEOUT_S)
+        assert self._is_up("node.log"), self.log("node.log")
+
     def _start(self) -> None:
         ports = free_ports(len(_PORTS))
         self.address = f"127.0.0.1:{ports[0]}"
-        command = [str(Path(sys.executable).parent / "ray"), "start", "--head", "--block", "--disable-usage-stats"]
-        command += ["--node-ip-address=127.0.0.1", f"--num-cpus={self._num_cpus}", "--include-dashboard=false"]
-        command += [f"--temp-dir={self.folder}", "--object-store-memory=100000000"]
-        command += [f"{flag}={port}" for flag, port in zip(_PORTS, ports, strict=True)]
-        with (self.folder / "start.log").open("wb") as log:
-            self._process = subprocess.Popen(
-                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
-            )
+        flags = [f"{flag}={port}" for flag, port in zip(_PORTS, ports, strict=True)]
+        size = (f"--num-cpus={self._num_cpus}", f"--temp-dir={self.folder}")
+        self._process = self._launch("--head", "--include-dashboard=false", *size, *flags, log="start.log")
+
+    def _launch(self, *flags: str, log: str) -> "subprocess.Popen[bytes]":
+        command = [str(Path(sys.executable).parent / "ray"), "start", "--block", "--disable-usage-stats", *flags]
+        command += ["--node-ip-address=127.0.0.1", "--object-store-memory=100000000"]
+        with (self.folder / log).open("wb") as file:
+            return subprocess.Popen(command, stdout=file, stderr=file, stdin=subprocess.DEVNULL, start_new_session=True)
 
     def _end(self) -> None:
         """Ends all of it, whoever started it: each part has the folder on its command line, or a parent that has."""
         parts = {one for one in psutil.process_iter() if str(self.folder) in " ".join(_command_of(one))}
         parts |= {child for one in parts for child in _children_of(one)}
+        for one in parts:
+            if "start" in _command_of(one):
+                one.terminate()
         self._process.terminate()
         _, alive = psutil.wait_procs(parts, timeout=10)
         for one in alive:
@@ -94,12 +113,12 @@ class RayClusterProcess:
         psutil.wait_procs(alive, timeout=10)
         self._process.wait()
 
-    def _is_up(self) -> bool:
-        return "Ray runtime started" in self.log()
+    def _is_up(self, log: str = "start.log") -> bool:
+        return "Ray runtime started" in self.log(log)
 
-    def log(self) -> str:
-        """What the cluster's start has said."""
-        return (self.folder / "start.log").read_text("utf-8", "replace")
+    def log(self, name: str = "start.log") -> str:
+        """What the start of a node has said."""
+        return (self.folder / name).read_text("utf-8", "replace")
 
 
 def _command_of(process: psutil.Process) -> list[str]:
