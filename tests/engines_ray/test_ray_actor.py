@@ -120,6 +120,7 @@ def test_a_server_that_only_goes_silent_is_aborted_within_its_lease(cluster: Ray
     async def act(scene: RayScene) -> None:
         async with RayScene(cluster.address, SHARED) as other:
             (sink,) = await begin(other, "orphan")
+            other.engine.hold("orphan", held=True)  # it would end by itself otherwise
             channel = other.link._channel
             assert channel is not None
             channel.beat = lambda: None  # type: ignore[method-assign]

@@ -17,6 +17,8 @@ import psutil
 
 from harness.server_thread import wait_until
 
+TOKEN = secrets.token_hex(16)
+"""One for all clusters of a test process: Ray reads it once."""
 START_TIMEOUT_S = 180.0
 NUM_STARTS = 3
 """Ray gives its own parts half a minute to start, which a busy machine may not keep."""
@@ -36,7 +38,7 @@ def ray_environment() -> dict[str, str]:
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
         "RAY_worker_niceness": "0",
         "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN": secrets.token_hex(16),
+        "RAY_AUTH_TOKEN": TOKEN,
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     }
 
