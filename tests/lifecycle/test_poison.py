@@ -8,6 +8,7 @@ from tidegate.lifecycle.poison import (
     FIRST_SENTENCE_S,
     FORGOTTEN_AFTER_S,
     LONGEST_SENTENCE_S,
+    SAME_DEATH_S,
     Blame,
     PoisonWatch,
     Suspect,
@@ -165,3 +166,20 @@ def test_records_that_are_taken_in_are_bounded_too() -> None:
     for number in range(4):
         watch.take(Blame(bytes([number]), 1, 2, 0, float(number), None))
     assert [blame.fingerprint for blame in watch.blames()] == [b"\x02", b"\x03"]
+
+
+def test_a_death_that_was_told_before_it_is_seen_here_counts_once_and_the_next_one_again() -> None:
+    first, second = PoisonWatch(), PoisonWatch()
+    first.on_blame = second.take
+    first.note_death([fresh(P), running(A)], 0.0)
+    assert second.note_death([fresh(P), fresh(A)], 0.1) == 0, "the same death"
+    assert not second.refuses(P, 0.2)
+    assert second.note_death([fresh(P), running(B)], 0.3) == 1, "another one, however soon"
+    assert second.refuses(P, 0.4)
+
+
+def test_a_death_long_after_one_that_was_told_is_another() -> None:
+    first, second = PoisonWatch(), PoisonWatch()
+    first.on_blame = second.take
+    first.note_death([fresh(P)], 0.0)
+    assert second.note_death([fresh(P)], SAME_DEATH_S + 0.1) == 1

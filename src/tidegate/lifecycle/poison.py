@@ -16,7 +16,8 @@ is there by chance, and sooner or later completes. So blame adds up over deaths,
 
 Being aborted is no proof of innocence, even by a stop string, which looks the same from here. A restart that somebody
 asked for is no death. Several server processes on one engine each see the requests of their own, and tell each other
-what they hold against whom: `take` keeps of two records the graver one, so that a death which two saw counts once.
+what they hold against whom. A death that two saw counts once: `take` keeps of two records the graver one, and a death
+that is seen here within `SAME_DEATH_S` of one that was told is that one.
 """
 
 from collections import OrderedDict
@@ -28,6 +29,7 @@ MIN_DEATHS = 2
 FIRST_SENTENCE_S = 60.0
 LONGEST_SENTENCE_S = 3600.0
 FORGOTTEN_AFTER_S = 7200.0
+SAME_DEATH_S = 1.5
 MAX_SUSPECTS = 4096
 """Fingerprints under suspicion at once; beyond it the one that was blamed longest ago is let go."""
 
@@ -47,6 +49,8 @@ class _Record:
     num_sentences: int = 0
     blamed_at: float = 0.0
     refused_until: float | None = None
+    told_at: float | None = None
+    """When a death happened that was told, and has not been seen here yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +123,8 @@ class PoisonWatch:
             return
         record = self._records.pop(told.fingerprint, None) or _Record()
         self._records[told.fingerprint] = record
+        if told.num_deaths > record.num_deaths:
+            record.told_at = told.blamed_at
         record.num_deaths = max(record.num_deaths, told.num_deaths)
         record.blame = max(record.blame, told.blame)
         record.num_sentences = max(record.num_sentences, told.num_sentences)
@@ -144,6 +150,10 @@ class PoisonWatch:
         """Adds to a record, which becomes the newest; says whether it condemns."""
         record = self._records.pop(fingerprint, None) or _Record()
         self._records[fingerprint] = record
+        told_at, record.told_at = record.told_at, None
+        if told_at is not None and now - told_at <= SAME_DEATH_S:
+            record.blame = max(record.blame, weight)
+            return record.refused_until is not None and now < record.refused_until
         record.num_deaths += 1
         record.blame += weight
         record.blamed_at = now
