@@ -74,6 +74,7 @@ bench: setup
 	$(BIN)/python bench/speculative.py
 	$(BIN)/python bench/sampler.py
 	$(BIN)/python bench/ledger.py
+	$(BIN)/python bench/ray_cost.py
 
 soak: setup
 	@$(BIN)/python bench/soak.py $(ARGS)
