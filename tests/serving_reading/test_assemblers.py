@@ -208,6 +208,13 @@ def test_likelihoods_of_labels_are_shares_of_one_in_the_order_of_the_labels() ->
     assert single["data"][0]["probs"] == [1.0]
 
 
+def test_what_waits_for_a_slow_reader_is_counted_in_numbers() -> None:
+    assembler = ClassAssembler(IDENTITY, ClassPlan(2, ("x", "y")))
+    for index, row in enumerate((packed(1, 2), packed(3, 4))):
+        assembler.feed(index, PromptVector(row))
+    assert assembler.num_numbers == 4
+
+
 def test_a_head_must_have_an_output_for_each_label() -> None:
     with pytest.raises(RuntimeError, match="3 outputs for 2 labels"):
         classify(ClassPlan(1, ("x", "y")), [PromptVector(packed(1, 2, 3))])

@@ -60,6 +60,7 @@ def test_only_the_last_tokens_count_however_they_arrive(cuts: tuple[int, ...]) -
         assert choice.feed(scored(*values[start:end])) == []
     assert choice.feed(scored(finish=EngineFinish.LENGTH)) == [PromptLikelihood(-0.75)]
     assert choice.outcome == "read"
+    assert choice.feed(scored(-1.0, finish=EngineFinish.LENGTH)) == [], "it has been told"
 
 
 def test_a_token_that_cannot_be_has_the_contracts_number() -> None:
