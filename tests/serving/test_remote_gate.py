@@ -139,7 +139,7 @@ def play(tmp_path: Path, act: Callable[[Scene], Awaitable[None]]) -> None:
 
 def test_what_one_process_holds_against_a_request_is_told_to_all_and_to_those_who_come_later(tmp_path: Path) -> None:
     def has_heard(watch: PoisonWatch) -> bool:
-        return watch.refuses(b"p", 3.0)
+        return watch.refuses(b"p", 5.0)
 
     async def act(scene: Scene) -> None:
         kept, own = scene.poison
@@ -150,7 +150,7 @@ def test_what_one_process_holds_against_a_request_is_told_to_all_and_to_those_wh
         own.note_death([Suspect(b"p", has_output=False)], 1.0)
         await until(lambda: second.statistics().num_suspects)
         assert not has_heard(second)
-        second.note_death([Suspect(b"p", has_output=False)], 2.0)
+        second.note_death([Suspect(b"p", has_output=False)], 4.0)
         for watch in (own, kept, second):
             await until(lambda watch=watch: has_heard(watch))  # type: ignore[misc]
         late = RemoteGate(scene.path, Drain(), {"m": third})
