@@ -120,7 +120,7 @@ class RemoteWatch:
         self._first = self._first or introduction.recognition
         self._condition = RemoteCondition(self._url, RemotePhase.READY)
         self._carrier.dialect = introduction.dialect
-        self.engine.begin(introduction.model)
+        self.engine.begin(introduction.model, f"{self._url} {introduction.recognition.boot}")
         self._news.set()
         for note in introduction.notes:
             self._take_note(note)
