@@ -352,6 +352,7 @@ class RequestDriver:
                 self._abort_engine()
             case Effect.LEAVE_GATE:
                 counts = self.counts
+                self.story.left_at = self._around.clock.now()
                 self._around.gate.leave(self.call.context.request_id, counts.num_prompt + counts.num_completion)
             case Effect.REPLY_ERROR_STATUS | Effect.REPLY_ERROR_EVENT:
                 self.mailbox.close()
@@ -364,15 +365,14 @@ class RequestDriver:
 
     def _report_end(self) -> None:
         story, observer = self.story, self._around.observer
-        if story.error is not None and story.cause is None and not self._is_submitted:
-            row = row_of(story.error)
-            observer.request_refused(self.call.context.route, row.status, row.code)
-            self.call.context.record.end_work(None)
-            return
         now, was_told = self._around.clock.now(), self.machine.reply is Reply.SENT_ERROR
         details = trace_work(self.call, story, self.counts, self._choices, self._last_token_at)
         facts = describe_end(self.call, story, self.counts, now=now, was_told=was_told, details=details)
-        observer.request_ended(facts)
+        if story.error is not None and story.cause is None and not self._is_submitted:
+            row = row_of(story.error)
+            observer.request_refused(self.call.context.route, row.status, row.code)
+        else:
+            observer.request_ended(facts)
         self.call.context.record.end_work(facts)
 
     def _abort_engine(self) -> None:
