@@ -102,7 +102,7 @@ def _server_span(reply: HttpEnded, work: RequestEnded | None, wire: TracedReply,
 def _work_spans(work: RequestEnded, details: TracedWork, wire: TracedReply, site: SpanSite) -> list[Span]:
     work_id = child_span_id(wire.trace.span_id, WORK)
     error = _work_error(work)
-    asked = {
+    asked: dict[str, Value | None] = {
         "gen_ai.operation.name": details.operation,
         "gen_ai.provider.name": PROVIDER,
         "gen_ai.request.model": work.model,

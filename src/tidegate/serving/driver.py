@@ -22,6 +22,7 @@ from tidegate.errors import (
     RateFacts,
     ServeError,
 )
+from tidegate.inference.finish import EngineFinish
 from tidegate.inference.output import TokenDelta, TokenLogprob
 from tidegate.lifecycle.effects import Effect
 from tidegate.lifecycle.events import Event
@@ -260,6 +261,8 @@ class RequestDriver:
             self._around.gate.note_started(self.call.context.request_id)
         if delta.num_prompt_tokens:
             sink.num_prompt_tokens = delta.num_prompt_tokens
+            if delta.finish is EngineFinish.ABORTED and not delta.queue_s:
+                return  # it left the engine's queue as it had come
             queue_s = self._admitted_s + delta.queue_s
             self.story.queue_s = max(queue_s, self.story.queue_s or 0.0)
 
