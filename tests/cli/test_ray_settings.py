@@ -80,8 +80,7 @@ def test_what_ray_is_asked_for_follows_from_the_settings() -> None:
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a client address": ({"ray__address": "ray://h:10001"}, "ray.address"),
     "a lease of few beats": ({"ray__lease_s": 2.0, "ray__heartbeat_s": 1.0}, "ray.lease_s"),
-    "workers without a cluster": ({"server__workers": 2, "ray__detached": True}, "ray.address"),
-    "workers with engines of one": ({"server__workers": 2, "ray__address": "auto"}, "ray.detached"),
+    "workers without a cluster": ({"server__workers": 2}, "ray.address"),
     "shared engines that end with us": ({"ray__detached": True}, "ray.detached"),
     "an unreadable resource": ({"engine__ray_resources": ("TPU",)}, "engine.ray_resources"),
     "an unreadable bundle": ({"engine__ray_bundles": ("CPU=1", "CPU")}, "engine.ray_bundles"),

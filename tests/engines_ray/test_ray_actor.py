@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from harness.ray_cluster import RayClusterProcess
-from harness.ray_scene import LEASE_S, SIMULATED, RayScene
+from harness.ray_scene import LEASE_S, PATIENCE_S, SIMULATED, RayScene
 from tidegate.cli.model_source import find_model
 from tidegate.engine.options import EngineOptions
 from tidegate.engines.ray.actor_spec import HostedEngineSpec
@@ -91,7 +91,7 @@ def test_a_restart_of_the_engine_is_a_new_epoch_of_the_same_boot(cluster: RayClu
     async def act(scene: RayScene) -> None:
         before, epoch = await scene.door.identify(), scene.engine.statistics().epoch
         (sink,) = await begin(scene, "open")
-        await scene.door.restart_engine()
+        assert await scene.door.restart_engine(None)
         await scene.until(lambda: sink.has_ended and scene.engine.is_ready)
         assert (await scene.door.identify()).boot == before.boot
         assert scene.engine.statistics().epoch == epoch + 1
@@ -142,11 +142,13 @@ async def until_active(scene: RayScene, number: int) -> None:
 
 def test_an_actor_made_with_other_settings_is_not_served(cluster: RayClusterProcess) -> None:
     async def go() -> None:
-        async with RayScene(cluster.address, SHARED):
+        async with RayScene(cluster.address, SHARED) as scene:
             other = RayScene(cluster.address, SHARED, msgspec.structs.replace(SIMULATED, lease_s=9.0))
             with pytest.raises(RemoteStartFailed, match="other settings"):
                 await other.__aenter__()
-            await other.__aexit__()
+            await other.link.aclose()
+            assert not await other.door.retire(PATIENCE_S), "it is not ours to end"
+            await serve_one(scene, "after")
 
     asyncio.run(go())
 
@@ -162,6 +164,7 @@ def test_llama_cpp_in_an_actor_keeps_the_port(cluster: RayClusterProcess) -> Non
         async with RayScene(cluster.address, "llama", spec) as scene:
             for check in (check_every_choice_ends_once, check_token_counts_add_up, check_abort_is_idempotent_and_ends):
                 await check(scene)
-            await scene.door.retire(1.0)
+            await scene.link.aclose()
+            assert await scene.door.retire(PATIENCE_S)
 
     asyncio.run(go())

@@ -62,6 +62,8 @@ TROUBLES: dict[str, Trouble] = {
         Remedy.WAIT_FOR_OPERATOR,
     ),
     "UnknownKind": Trouble("its actor cannot make such an engine", Remedy.WAIT_FOR_OPERATOR),
+    "ActorAbsent": Trouble("its actor is not there", Remedy.CREATE),
+    "HostRetired": Trouble("its actor has just been retired", Remedy.CREATE),
     "SessionRefused": Trouble("its actor has too many servers", Remedy.ATTACH),
     "FramingError": Trouble("its stream broke", Remedy.ATTACH),
     "StreamBroken": Trouble("its stream broke", Remedy.ATTACH),
