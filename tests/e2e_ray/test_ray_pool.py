@@ -64,7 +64,7 @@ def begin(server: ServerThread, pause_s: float = PAUSE_S) -> list[Caller]:
     """Asks for some streams; returns when the engines have all of them."""
     callers = [Caller(server.port, cell, pause_s=pause_s) for cell in STREAMS]
     wait_until(
-        lambda: [one["work"] for one in live_requests(server.admin_port).values()] == ["running"] * len(STREAMS),
+        lambda: sum(row["requests"] for row in engine_rows(server.admin_port).values()) == len(STREAMS),
         "the engines have them",
     )
     return callers

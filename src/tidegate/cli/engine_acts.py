@@ -64,7 +64,9 @@ class EngineActs:
         self._restart: asyncio.Task[None] | None = None
 
     async def flush_cache(self) -> WholeReply:
-        """Drops what the engine keeps for reuse. Raises EngineUnavailable."""
+        """Drops what the engine keeps for reuse. Raises EngineUnavailable and UnsupportedParameter."""
+        if not getattr(self._supervisor, "can_flush", True):
+            raise UnsupportedParameter("This engine's cache is dropped by a restart of it, and in no other way.")
         answer: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
 
         def take(num_blocks: int | None) -> None:

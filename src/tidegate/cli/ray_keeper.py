@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 from structlog.typing import FilteringBoundLogger
@@ -11,6 +12,7 @@ from tidegate.cli.inner_engine import inner_settings
 from tidegate.cli.load_error import LoadError
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.ray_section import UnreadableAmount, read_amounts
+from tidegate.cli.remote_settings import is_vllm
 from tidegate.cli.settings import Settings
 from tidegate.cli.wiring import engine_options
 from tidegate.engine.options import EngineOptions
@@ -18,6 +20,7 @@ from tidegate.engines.local.client import LocalEngine
 from tidegate.engines.ray.actor_door import ActorDoor, ActorFacts
 from tidegate.engines.ray.actor_spec import ActorNeeds, HostedEngineSpec
 from tidegate.engines.ray.cluster import LOCAL, ClusterAddress, RayMissing, load_ray
+from tidegate.engines.ray.engine_actor import EngineActor
 from tidegate.engines.ray.ray_door import RayDoor
 from tidegate.engines.ray.ray_link import LinkSettings, RayLink
 from tidegate.ids import mint_id
@@ -42,6 +45,9 @@ class RayKeeper:
 
     process_id: None = None
     socket_path: None = None
+
+    can_flush = True
+    """Whether an operator can have its cache dropped."""
 
     def __init__(self, actor: str, engine: LocalEngine, door: ActorDoor, link: RayLink, lease_s: float) -> None:
         self.actor = actor
@@ -127,7 +133,8 @@ def make_ray_keeper(
     where = ClusterAddress(settings.ray.address, settings.ray.namespace)
     actor = made_by_other or actor_name(settings, name, lambda: entropy(SESSION_CHARS))
     is_guest = made_by_other is not None
-    door = RayDoor(where, actor, hosted_spec(settings, loaded), actor_needs(settings), is_guest=is_guest)
+    spec, needs = hosted_spec(settings, loaded), actor_needs(settings)
+    door = RayDoor(where, actor, spec, needs, actor_class(settings), is_guest=is_guest)
     link = RayLink(
         actor,
         engine,
@@ -136,7 +143,9 @@ def make_ray_keeper(
         mint=lambda: mint_id("session_", entropy(SESSION_CHARS)),
         take_note=lambda note: logger.warning("engine note", note=note),
     )
-    return RayKeeper(actor, engine, door, link, settings.ray.lease_s)
+    keeper = RayKeeper(actor, engine, door, link, settings.ray.lease_s)
+    keeper.can_flush = not is_vllm(inner_settings(settings))
+    return keeper
 
 
 def check_ray(settings: Settings) -> None:
@@ -169,6 +178,10 @@ def actor_name(settings: Settings, name: str, take_entropy: Callable[[], bytes])
 def hosted_spec(settings: Settings, loaded: LoadedModel) -> HostedEngineSpec:
     """Returns what the actor builds."""
     inside = inner_settings(settings)
+    if is_vllm(inside):
+        from tidegate.cli.vllm_actor import vllm_in_actor
+
+        return HostedEngineSpec(kind="vllm", lease_s=settings.ray.lease_s, settings=vllm_in_actor(inside))
     return HostedEngineSpec(
         kind=inside.engine.kind,
         lease_s=settings.ray.lease_s,
@@ -178,6 +191,15 @@ def hosted_spec(settings: Settings, loaded: LoadedModel) -> HostedEngineSpec:
     )
 
 
+def actor_class(settings: Settings) -> type[EngineActor]:
+    """Returns what Ray makes an actor of."""
+    if not is_vllm(inner_settings(settings)):
+        return EngineActor
+    from tidegate.cli.vllm_actor import VllmActor
+
+    return VllmActor
+
+
 def _process_options(inside: Settings, loaded: LoadedModel) -> EngineOptions:
     """Nothing of this machine goes into them: the engine's machine is another one."""
     options = msgspec.structs.replace(engine_options(inside, loaded), calibration_file=None)
@@ -185,6 +207,7 @@ def _process_options(inside: Settings, loaded: LoadedModel) -> EngineOptions:
         return options
     return msgspec.structs.replace(
         options,
+        model_path=None if options.model_path is None else str(Path(options.model_path).absolute()),
         num_threads=options.num_threads or max(1, int(inside.engine.ray_num_cpus)),
         memory_bytes=inside.engine.ray_memory_bytes,
     )
