@@ -74,7 +74,7 @@ class VllmActs:
             raise EngineUnavailable("vLLM drops its cache only while no request runs.")
         return WholeReply(encode_json(CacheDropped(0, self._watch.engine.statistics().epoch)))
 
-    async def restart_engine(self, wait_s: float) -> WholeReply:
+    async def restart_engine(self, wait_s: float, *, spares_others: bool = False) -> WholeReply:  # noqa: ARG002
         """Ends vLLM's process and starts the next one; joins a start that is under way."""
         watch, epoch = self._watch, self._watch.coming_epoch
         watch.restart()

@@ -145,6 +145,7 @@ class RayLink:
         async with contextlib.aclosing(self._door.events(channel.session)) as events:
             async for data in events:
                 await channel.take(data)
+                self._news.set()
                 if channel.has_failed and not self.engine.is_ready:
                     self._fail(channel.condition or "its engine was given up")
 
