@@ -11,8 +11,8 @@ from harness.ray_cluster import RayClusterProcess
 from harness.ray_scene import LEASE_S, SIMULATED, RayScene
 from tidegate.cli.model_source import find_model
 from tidegate.engine.options import EngineOptions
+from tidegate.engines.life.start_failed import EngineStartFailed
 from tidegate.engines.ray.actor_spec import HostedEngineSpec
-from tidegate.engines.remote.start_failed import RemoteStartFailed
 from tidegate.errors import EngineLost
 from tidegate.inference.finish import EngineFinish
 from tidegate.testing.check_engine import (
@@ -144,7 +144,7 @@ def test_an_actor_made_with_other_settings_is_not_served(cluster: RayClusterProc
     async def go() -> None:
         async with RayScene(cluster.address, SHARED):
             other = RayScene(cluster.address, SHARED, msgspec.structs.replace(SIMULATED, lease_s=9.0))
-            with pytest.raises(RemoteStartFailed, match="other settings"):
+            with pytest.raises(EngineStartFailed, match="other settings"):
                 await other.__aenter__()
             await other.__aexit__()
 
