@@ -176,6 +176,7 @@ def test_vllm_in_an_actor_keeps_the_port_and_is_replaced_when_its_process_dies(
         async with RayScene(cluster.address, "vllm", spec, actor_class=StandInVllmActor) as scene:
             for check in CHECKS:
                 await check(scene)  # type: ignore[arg-type]
+            await scene.until(lambda: scene.engine.is_ready)
             epoch = scene.engine.statistics().epoch
             (sink,) = await begin(scene, "open")
             assert await scene.door.restart_engine(None)
