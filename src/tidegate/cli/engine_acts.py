@@ -24,7 +24,9 @@ class Acts(Protocol):
         ...
 
     async def restart_engine(self, wait_s: float, *, spares_others: bool = False) -> WholeReply:
-        """As `flush_cache`. `spares_others`: what other servers have in the engine ends first, within `wait_s`."""
+        """As `flush_cache`. `spares_others`: what other servers have in the engine ends first, within `wait_s`; where
+        it does not, nothing is restarted, and EngineUnavailable raised.
+        """
         ...
 
     async def aclose(self) -> None:
@@ -87,9 +89,13 @@ class EngineActs:
         """Ends the engine and starts the next one; joins a restart that is under way."""
         supervisor = self._supervisor
         epoch = supervisor.coming_epoch
-        if not supervisor.is_starting:
-            begun = self._restart_spared(wait_s) if spares_others else supervisor.restart()
-            self._restart = asyncio.create_task(begun, name="restart of the engine")
+        if spares_others and isinstance(supervisor, SharedRestartable):
+            if not await supervisor.restart_drained(wait_s):
+                raise EngineUnavailable(
+                    f"Other servers still had requests in the engine after {wait_s:g} s: it was not restarted."
+                )
+        elif not supervisor.is_starting:
+            self._restart = asyncio.create_task(supervisor.restart(), name="restart of the engine")
         with contextlib.suppress(TimeoutError, EngineStartFailed, RemoteStartFailed):
             async with asyncio.timeout(wait_s):
                 if self._restart is not None:
@@ -99,15 +105,6 @@ class EngineActs:
         if status.is_ready and status.epoch >= epoch:
             return WholeReply(encode_json(EngineRestarted("ready", status.epoch)))
         return WholeReply(encode_json(EngineRestarted("restarting", epoch)), status=202)
-
-    async def _restart_spared(self, patience_s: float) -> None:
-        supervisor = self._supervisor
-        if not isinstance(supervisor, SharedRestartable):
-            await supervisor.restart()
-        elif not await supervisor.restart_drained(patience_s):
-            raise EngineUnavailable(
-                f"Other servers still had requests in the engine after {patience_s:g} s: it was not restarted."
-            )
 
     async def aclose(self) -> None:
         """Waits for a restart that is under way; the supervisor is to be closed before."""
