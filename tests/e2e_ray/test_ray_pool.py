@@ -23,7 +23,7 @@ from harness.server_thread import ServerThread, wait_until
 from harness.server_view import live_requests, read_metrics
 from tidegate.cli.main import cli
 from tidegate.cli.ray_keeper import RayKeeper
-from tidegate.engines.remote.start_failed import RemoteStartFailed
+from tidegate.engines.life.start_failed import EngineStartFailed
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 
@@ -269,7 +269,7 @@ def test_a_server_that_wants_another_engine_of_that_name_does_not_start_and_ends
 ) -> None:
     with serve(cluster, ray__detached=True) as theirs:
         boot = view.facts("tidegate-engine").boot
-        with pytest.raises(RemoteStartFailed, match="other settings"):
+        with pytest.raises(EngineStartFailed, match="other settings"):
             serve(cluster, ray__detached=True, engine__max_sequences=7).__enter__()
         assert view.facts("tidegate-engine").boot == boot
         assert_serves(theirs)

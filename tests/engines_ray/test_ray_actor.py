@@ -18,8 +18,8 @@ from tidegate.cli.ray_keeper import hosted_spec
 from tidegate.cli.settings_sources import resolve
 from tidegate.cli.vllm_actor import VllmActor
 from tidegate.engine.options import EngineOptions
+from tidegate.engines.life.start_failed import EngineStartFailed
 from tidegate.engines.ray.actor_spec import HostedEngineSpec
-from tidegate.engines.remote.start_failed import RemoteStartFailed
 from tidegate.errors import EngineLost, InvalidValue, UnsupportedParameter
 from tidegate.inference.finish import EngineFinish
 from tidegate.testing.check_engine import (
@@ -151,7 +151,7 @@ def test_an_actor_made_with_other_settings_is_not_served(cluster: RayClusterProc
     async def go() -> None:
         async with RayScene(cluster.address, SHARED) as scene:
             other = RayScene(cluster.address, SHARED, msgspec.structs.replace(SIMULATED, lease_s=9.0))
-            with pytest.raises(RemoteStartFailed, match="other settings"):
+            with pytest.raises(EngineStartFailed, match="other settings"):
                 await other.__aenter__()
             await other.link.aclose()
             assert not await other.door.retire(PATIENCE_S), "it is not ours to end"
@@ -176,6 +176,7 @@ def test_vllm_in_an_actor_keeps_the_port_and_is_replaced_when_its_process_dies(
         async with RayScene(cluster.address, "vllm", spec, actor_class=StandInVllmActor) as scene:
             for check in CHECKS:
                 await check(scene)  # type: ignore[arg-type]
+            await scene.until(lambda: scene.engine.is_ready)
             epoch = scene.engine.statistics().epoch
             (sink,) = await begin(scene, "open")
             assert await scene.door.restart_engine(None)
@@ -199,7 +200,7 @@ def test_where_vllm_is_not_installed_the_server_says_what_is_missing_on_that_mac
 ) -> None:
     async def go() -> None:
         scene = RayScene(cluster.address, "no-vllm", vllm_spec(tmp_path), actor_class=VllmActor)
-        with pytest.raises(RemoteStartFailed, match="not installed: pip install 'tidegate"):
+        with pytest.raises(EngineStartFailed, match="not installed: pip install 'tidegate"):
             await scene.__aenter__()
         await scene.link.aclose()
         assert await scene.door.retire(PATIENCE_S)

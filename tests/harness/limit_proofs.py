@@ -213,11 +213,11 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
             "engines/local/supervisor.py SupervisorSettings.stop_grace_s",
         ),
         "what_never_starts_is_given_up_with_its_last_words": (
-            "engines/local/restart_policy.py RestartSettings.max_failed_starts",
+            "engines/life/restart_policy.py RestartSettings.max_failed_starts",
         ),
     },
     "engines/test_restart_policy.py": {
-        "each_life_is_decided": ("engines/local/restart_policy.py RestartSettings.max_wait_s",),
+        "each_life_is_decided": ("engines/life/restart_policy.py RestartSettings.max_wait_s",),
     },
     "core/test_kv_manager.py": {
         "what_is_cached_makes_room_from_its_end_and_the_oldest_first": ("core/kv/manager.py EVICTED_AT_ONCE",),
@@ -281,7 +281,7 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "lifecycle/test_poison.py": {
         "the_watch_is_bounded_and_lets_the_oldest_go": ("lifecycle/poison.py MAX_SUSPECTS",),
-        "a_death_long_after_one_that_was_told_is_another": ("lifecycle/poison.py SAME_DEATH_S",),
+        "of_the_deaths_that_are_held_against_one_request_the_newest_are_kept": ("lifecycle/poison.py MAX_DEATHS",),
         "old_blame_is_forgotten": ("lifecycle/poison.py FORGOTTEN_AFTER_S",),
         "a_sentence_ends_and_each_relapse_doubles_it_up_to_a_bound": ("lifecycle/poison.py LONGEST_SENTENCE_S",),
     },

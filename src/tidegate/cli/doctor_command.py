@@ -27,11 +27,11 @@ from tidegate.cli.engine_specs import ModelSpec, SpecError, model_specs
 from tidegate.cli.finding import Finding, Level, ok, problem, warning
 from tidegate.cli.hugging_face import HuggingFace
 from tidegate.cli.inner_engine import inner_settings
-from tidegate.cli.machine_facts import available_bytes, usable_processors
 from tidegate.cli.model_source import Hub, find_model
 from tidegate.cli.model_source_error import ModelSourceError
 from tidegate.cli.remote_settings import is_vllm
 from tidegate.cli.settings import Settings
+from tidegate.machine import available_bytes, usable_processors
 
 _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.PROBLEM: "red"}
 _PIPED_WIDTH = 160

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 from structlog.typing import FilteringBoundLogger
 
+from tidegate.cli.engine_log import note_to
 from tidegate.cli.inner_engine import inner_settings
 from tidegate.cli.load_error import LoadError
 from tidegate.cli.model_loading import LoadedModel
@@ -71,7 +72,7 @@ class RayKeeper:
         self._link.start()
 
     async def wait_ready(self) -> None:
-        """Waits until the engine takes requests. Raises RemoteStartFailed when it cannot be served."""
+        """Waits until the engine takes requests. Raises EngineStartFailed when it cannot be served."""
         await self._link.wait_ready()
 
     async def identify(self) -> ActorFacts:
@@ -141,7 +142,7 @@ def make_ray_keeper(
         door,
         link_settings(settings),
         mint=lambda: mint_id("session_", entropy(SESSION_CHARS)),
-        take_note=lambda note: logger.warning("engine note", note=note),
+        take_note=note_to(logger),
     )
     keeper = RayKeeper(actor, engine, door, link, settings.ray.lease_s)
     keeper.can_flush = not is_vllm(inner_settings(settings))

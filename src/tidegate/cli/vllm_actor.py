@@ -83,7 +83,7 @@ class HostedVllm:
         self._watch.start()
 
     async def restart(self) -> None:
-        self._watch.restart()
+        await self._watch.restart()
 
     async def wait_ready(self) -> None:
         await self._watch.wait_ready()

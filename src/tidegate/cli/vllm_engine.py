@@ -11,7 +11,7 @@ from tidegate.cli.model_source import Hub
 from tidegate.cli.model_source_error import ModelSourceError
 from tidegate.cli.remote_engine import read_tokenizer, served_facts
 from tidegate.cli.settings import Settings
-from tidegate.engines.local.restart_policy import RestartSettings
+from tidegate.engines.life.restart_policy import RestartSettings
 from tidegate.engines.remote.client import RemoteEngine
 from tidegate.engines.vllm.engine_arguments import UnusableOptions, VllmPlan, check_options
 from tidegate.engines.vllm.installed_vllm import InstalledVllm, VllmMissing, require_vllm

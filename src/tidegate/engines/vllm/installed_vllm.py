@@ -113,6 +113,7 @@ class InstalledVllm:
             num_blocks=config.cache_config.num_gpu_blocks,
             has_prefix_cache=bool(config.cache_config.enable_prefix_caching),
             process_id=self._process_id(),
+            has_tracing=config.observability_config.otlp_traces_endpoint is not None,
         )
 
     def prompt(self, token_ids: list[int], cache_salt: str | None) -> Any:
