@@ -254,7 +254,7 @@ def test_an_engine_that_finds_no_machine_or_cannot_start_leaves_nothing_in_ray(
         third = actor_of(server, "engine-3")
         wait_until(lambda: third in view.actors(), "Ray is asked for it", PATIENCE_S)
         wait_until(
-            lambda: "has not answered yet" in engine_rows(server.admin_port)["engine-3"]["condition"],
+            lambda: "Ray looks for a place with CPU=1.5" in engine_rows(server.admin_port)["engine-3"]["condition"],
             "the engine says what it waits for",
             PATIENCE_S,
         )
