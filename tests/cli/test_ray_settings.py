@@ -80,6 +80,21 @@ def test_what_ray_is_asked_for_follows_from_the_settings() -> None:
     )
 
 
+WORDS: dict[str, ActorNeeds] = {
+    "a place with CPU=1": ActorNeeds(),
+    "a place with CPU=2 GPU=0.5 memory=1e+09 TPU=4": ActorNeeds(
+        num_cpus=2, num_gpus=0.5, memory_bytes=10**9, resources={"TPU": 4}
+    ),
+    "a place with CPU=2 GPU=1 and a place with GPU=1": ActorNeeds(bundles=({"CPU": 2, "GPU": 1}, {"GPU": 1})),
+    "a place with nothing in particular": ActorNeeds(num_cpus=0),
+}
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_what_an_engine_waits_for_is_said_in_words(words: str) -> None:
+    assert WORDS[words].in_words == words
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a client address": ({"ray__address": "ray://h:10001"}, "ray.address"),
     "a lease of few beats": ({"ray__lease_s": 2.0, "ray__heartbeat_s": 1.0}, "ray.lease_s"),
