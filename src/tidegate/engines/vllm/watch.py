@@ -27,8 +27,8 @@ from tidegate.engines.vllm.llm_carrier import LlmCarrier
 from tidegate.engines.vllm.step_statistics import StepStatistics
 from tidegate.engines.vllm.weights_digest import digest_folder
 
-END_GRACE_S = 5.0
-"""How long vLLM's processes have to end by themselves."""
+END_GRACE_S = 10.0
+"""How long vLLM's processes have to end by themselves: its executor waits five seconds for its workers."""
 ABANDON_S = 30.0
 """How long the end of this server waits for a start that is under way."""
 _LOOK_S = 0.1
@@ -76,7 +76,6 @@ class VllmWatch:
         self._failure: RemoteStartFailed | None = None
         self._last_words = ""
         self._task: asyncio.Task[None] | None = None
-        self._starting: asyncio.Future[Llm] | None = None
         self._num_starts = 0
         self._is_closing = False
         self._news = asyncio.Event()
@@ -177,11 +176,11 @@ class VllmWatch:
 
     async def _start_llm(self) -> Llm:
         """Returns a started vLLM. A start cannot be stopped: at our own end its processes are killed until it fails."""
-        self._starting = call_aside(self._build, "start of vLLM")
+        starting = call_aside(self._build, "start of vLLM")
         try:
-            return await asyncio.shield(self._starting)
+            return await asyncio.shield(starting)
         except asyncio.CancelledError:
-            await self._abandon(self._starting)
+            await self._abandon(starting)
             raise
 
     def _build(self) -> Llm:
