@@ -213,11 +213,11 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
             "engines/local/supervisor.py SupervisorSettings.stop_grace_s",
         ),
         "what_never_starts_is_given_up_with_its_last_words": (
-            "engines/local/restart_policy.py RestartSettings.max_failed_starts",
+            "engines/life/restart_policy.py RestartSettings.max_failed_starts",
         ),
     },
     "engines/test_restart_policy.py": {
-        "each_life_is_decided": ("engines/local/restart_policy.py RestartSettings.max_wait_s",),
+        "each_life_is_decided": ("engines/life/restart_policy.py RestartSettings.max_wait_s",),
     },
     "core/test_kv_manager.py": {
         "what_is_cached_makes_room_from_its_end_and_the_oldest_first": ("core/kv/manager.py EVICTED_AT_ONCE",),

@@ -161,7 +161,7 @@ class FleetRoll:
         try:
             await self._wait_empty(pool, site, name)
             self._apply(RollEvent.EMPTY)
-            reply = await self._acts_of(name).restart_engine(ready_s)
+            reply = await self._acts_of(name).restart_engine(ready_s, spares_others=True)
             fault = None if reply.status == 200 else f"engine {name} was not ready within {ready_s:g} s"
             fault = fault or pool.conflict_of(name)
             if fault is not None:
