@@ -104,8 +104,12 @@ def test_waits_double_up_to_a_ceiling_and_begin_anew_after_calm() -> None:
         health.note_answer(now)
     assert waits == [1, 2, 4, 8, 8, 8]
     assert (health.num_ejections, health.cause) == (6, "gone")
-    health.observe(now + RULE.calm_s, is_up=False)
-    assert health.out_until == now + RULE.calm_s + 1
+    now += RULE.calm_s
+    health.observe(now, is_up=False)
+    assert health.out_until == now + 1
+    health.observe(now + 1, is_up=True)
+    health.observe(now + 1, is_up=False)
+    assert health.out_until == now + 1 + 2, "it was not well on its trial, however well it was before"
 
 
 def test_an_engine_that_is_not_back_stays_out_beyond_its_wait() -> None:

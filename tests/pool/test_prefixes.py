@@ -61,6 +61,7 @@ def test_no_more_is_remembered_than_a_cache_could_hold_and_ends_go_before_beginn
     hashes = block_hashes(tokens(*BASE, *BASE))
     memory.insert(hashes)
     memory.resize(num_cache_tokens)
+    memory.insert(hashes)
     assert len(memory) == num_kept
     assert memory.match(hashes) == num_kept * BLOCK_TOKENS
 

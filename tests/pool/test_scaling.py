@@ -99,6 +99,48 @@ def test_demand_that_returns_keeps_the_engine_that_is_retiring() -> None:
     assert scaling.phase is P.STEADY
 
 
+def test_what_was_wanted_during_an_act_is_wanted_anew_after_it() -> None:
+    scaling = Scaling(RULE)
+    scaling.decide(load(1, 9000), 0.0)
+    assert scaling.decide(load(1, 9000), 5.0) is A.ADD
+    for now in (6.0, 50.0):
+        assert scaling.decide(load(2, 9000, serving=1), now) is None
+    scaling.note_done(A.ADD)
+    assert scaling.decide(load(2, 9000), 51.0) is None
+    assert scaling.decide(load(2, 9000), 55.9) is None
+    assert scaling.decide(load(2, 9000), 56.0) is A.ADD
+
+
+def test_an_engine_that_was_kept_is_not_followed_by_another_at_once() -> None:
+    scaling = Scaling(RULE)
+    scaling.decide(load(2), 0.0)
+    assert scaling.decide(load(2), 60.0) is A.RETIRE
+    scaling.decide(load(1, 9000), 61.0)
+    assert scaling.decide(load(1, 9000), 66.0) is A.RETURN
+    assert scaling.decide(load(2, 9000), 66.5) is None
+    assert scaling.decide(load(2, 9000), 71.5) is A.ADD
+
+
+def test_one_early_retirement_doubles_the_wait_once_and_one_in_time_ends_that() -> None:
+    scaling = Scaling(RULE)
+    scaling.decide(load(2), 0.0)
+    assert scaling.decide(load(2), 60.0) is A.RETIRE
+    scaling.decide(load(1, 9000), 61.0)
+    assert scaling.decide(load(1, 9000), 66.0) is A.RETURN
+    scaling.decide(load(2, 9000), 67.0)
+    assert scaling.decide(load(2, 9000), 72.0) is A.ADD
+    scaling.note_done(A.ADD)
+    scaling.decide(load(3), 100.0)
+    assert scaling.decide(load(3), 219.9) is None
+    assert scaling.decide(load(3), 220.0) is A.RETIRE, "twice the wait, and not four times"
+    scaling.note_done(A.RETIRE)
+    scaling.decide(load(2, 9000), 1000.0)
+    assert scaling.decide(load(2, 9000), 1005.0) is A.ADD, "demand that comes long afterwards"
+    scaling.note_done(A.ADD)
+    scaling.decide(load(3), 1010.0)
+    assert scaling.decide(load(3), 1070.0) is A.RETIRE
+
+
 def test_the_late_end_of_a_retirement_that_was_taken_back_is_not_the_end_of_the_act_after_it() -> None:
     scaling = Scaling(replace(RULE, up_wait_s=0.0))
     scaling.decide(load(2), 0.0)
@@ -139,6 +181,9 @@ def test_starts_that_fail_are_tried_again_after_waits_that_double_up_to_a_ceilin
         now += 1.0
     scaling.note_done(A.ADD)
     assert scaling.decide(load(2, 9000), now) is A.ADD, "one that came wipes it out"
+    scaling.note_failed(now)
+    scaling.decide(load(2, 9000), now)
+    assert scaling.decide(load(2, 9000), now + 1.0) is A.ADD, "the next failure is a first one"
 
 
 @given(loads(1), st.integers(0, 5000), st.integers(0, 40))

@@ -68,7 +68,6 @@ class MemberHealth:
             self._eject(MemberEvent.DOWN, reason, now)
         elif self._state is MemberState.STARTING:
             self._apply(MemberEvent.UP)
-            self._well_since = now
         elif self._state is MemberState.EJECTED and self._out_until is not None and now >= self._out_until:
             self._apply(MemberEvent.WAIT_OVER)
         if is_up and self._state is MemberState.PROBING and not self._rule.needs_proof:
