@@ -20,7 +20,7 @@ from harness.ray_cluster import RayClusterProcess
 from harness.ray_view import RayView
 from harness.server_process import ServerProcess
 from harness.server_thread import ServerThread, wait_until
-from harness.server_view import live_requests, read_metrics
+from harness.server_view import read_metrics
 from tidegate.cli.main import cli
 from tidegate.cli.ray_keeper import RayKeeper
 from tidegate.engines.life.start_failed import EngineStartFailed
