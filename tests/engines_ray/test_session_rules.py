@@ -26,6 +26,7 @@ def test_a_batch_is_carried_out_once_however_often_it_comes(numbers: list[int]) 
     book: CommandOrder[int] = CommandOrder()
     done = [one for number in numbers for one in book.take(number, number)]
     assert done == list(range(1, len(done) + 1)) == list(range(1, book.last + 1))
+    assert book.num_early == len({number for number in numbers if number > book.last}), "nothing else is kept"
 
 
 def test_batches_that_wait_for_one_before_them_are_bounded() -> None:
