@@ -69,11 +69,11 @@ def serve(cluster: RayClusterProcess, **settings: Any) -> ServerThread:
 @pytest.fixture
 def program(cluster: RayClusterProcess, view: RayView) -> Iterator[ServerProcess]:
     """One server of two processes."""
-    own = {"server__workers": 2, "engine__max_replicas": 2}
-    with ServerProcess("ray", ray__address=cluster.address, **SETTINGS, **own) as running:
+    own: dict[str, Any] = {**SETTINGS, "server__workers": 2, "engine__max_replicas": 2}
+    with ServerProcess("ray", ray__address=cluster.address, **own) as running:
         yield running
         running.signal()
-        assert running.wait() == 0
+        assert running.wait() == 0, "".join(running.lines[-40:])
 
 
 def run_cli(server: ServerThread, *words: str) -> tuple[int, str]:
