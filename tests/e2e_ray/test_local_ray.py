@@ -25,5 +25,6 @@ def test_it_answers_and_leaves_nothing_behind() -> None:
             answer = chat(server, text)
             assert (answer.status, answer.json()["choices"][0]["message"]["content"]) == (200, text)
         server.signal()
-        server.wait()
+        assert server.wait() == 0
+        assert not [line for line in server.lines if "SIGTERM received" in line], "Ray has no say in our signals"
         wait_until(lambda: not psutil.wait_procs(started, timeout=0)[1], "all of Ray has ended", PATIENCE_S)

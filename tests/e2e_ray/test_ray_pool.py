@@ -334,3 +334,9 @@ def test_engines_join_and_retire_in_all_server_processes(program: ServerProcess,
     assert {chat(program, f"t{i}").json()["choices"][0]["message"]["content"] for i in range(8)} == {
         f"t{i}" for i in range(8)
     }
+    caller = Caller(program.port, STREAMS[-1], pause_s=5.0)
+    caller.read_before()
+    program.signal()
+    finish([caller])
+    assert program.wait() == 0, "the drain was as long as the stream, and Ray did not end it"
+    assert not [line for line in program.lines if "SIGTERM received" in line]

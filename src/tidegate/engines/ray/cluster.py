@@ -9,6 +9,7 @@ import contextlib
 import importlib
 import logging
 import os
+import signal
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -133,6 +134,18 @@ def _connect(ray: ModuleType, where: ClusterAddress) -> None:
 def _log_report(data: dict[str, Any], **_: object) -> None:
     for line in data.get("lines", ()):
         _log.info("Ray reports: %s", str(line)[:MAX_REPORT_CHARS])
+
+
+def take_back_signals() -> None:
+    """To be called on the event loop when Ray has been connected to: SIGTERM is the program's again.
+
+    Ray's library puts a handler of its own before every other one: it prints its stack, and has the process aborted
+    three seconds later, in the middle of a drain. Only the main thread can set handlers; elsewhere nothing is done.
+    """
+    handler = signal.getsignal(signal.SIGTERM)
+    if handler is None or threading.current_thread() is not threading.main_thread():
+        return
+    signal.signal(signal.SIGTERM, handler)
 
 
 def call_aside(call: Callable[[], Result]) -> "asyncio.Future[Result]":
