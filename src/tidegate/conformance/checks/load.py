@@ -42,14 +42,15 @@ def rests(exchange: Exchange) -> Iterator[Fault]:
 
 
 def is_back_to(before: Exchange, after: Exchange, *, with_memory: bool = False) -> Iterator[Fault]:
-    """Not more runs or waits than before; with `with_memory` not more memory is held either, which only our contract
-    promises: others may keep what a later request can use.
+    """Not more runs and waits, together, than before; with `with_memory` not more memory is held either, which only
+    our contract promises: others may keep what a later request can use.
+
+    Together, because what waited before may run by now.
     """
     earlier, later = load_of(before), load_of(after)
     faults = []
-    figures = [
-        ("running requests", earlier.running, later.running),
-        ("waiting requests", earlier.waiting, later.waiting),
+    figures: list[tuple[str, float | None, float | None]] = [
+        ("running and waiting requests", _num_requests(before), _num_requests(after))
     ]
     if with_memory:
         figures.append(("used blocks", earlier.used, later.used))
