@@ -83,6 +83,7 @@ def _left(at_s: float, for_s: float, ending: Ending = Ending.LEFT) -> Exchange:
 
 
 STANDS_STILL = _left(0.0, 7.0)
+BEGINS_LATE = replace(STANDS_STILL, pieces=tuple(Piece(float(second), b"x") for second in range(1, 7)))
 STAYS = replace(STANDS_STILL, pieces=(*STANDS_STILL.pieces, *(Piece(float(second), b"x") for second in range(1, 7))))
 LEAVES = _left(1.0, 1.5)
 LEFT_BEHIND: dict[str, tuple[list[Exchange], str]] = {
@@ -92,6 +93,10 @@ LEFT_BEHIND: dict[str, tuple[list[Exchange], str]] = {
     "it runs on, and the other one was still waiting": (
         [_look(0, 0), _look(0, 0.4, 1), STAYS, LEAVES, _look(2, 3.7)],
         "fault",
+    ),
+    "the one that stays had not begun": (
+        [_look(0, 0), _look(1, 0.4), BEGINS_LATE, LEAVES, _look(2, 3.7)],
+        "had not begun",
     ),
     "it waits on": ([_look(0, 0), _look(1, 0.4), STAYS, LEAVES, _look(1, 3.7, 1)], "fault"),
     "a step takes as long as all looks": (
