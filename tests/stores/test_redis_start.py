@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.certificates import make_pair
 from harness.programs import find_program
 from harness.redis_server import RedisServer
 from harness.server_process import ServerProcess
@@ -129,6 +130,18 @@ GOOD: dict[str, tuple[tuple[str, ...], str, RedisUse]] = {
 def test_one_that_will_do_is_no_word_worth(options: tuple[str, ...], user: str, use: RedisUse) -> None:
     with RedisServer(*options) as redis:
         assert check_redis(redis.url.replace("unix://", f"unix://{user}"), use) == []
+
+
+@pytest.mark.parametrize("is_trusted", [True, False], ids=["known", "unknown"])
+def test_tls_is_used_and_the_certificate_is_checked(tmp_path: Path, is_trusted: bool) -> None:
+    pair, port = make_pair(tmp_path, "redis"), free_port()
+    files = ("--tls-cert-file", str(pair.certificate), "--tls-key-file", str(pair.key))
+    with RedisServer("--tls-port", str(port), *files, "--tls-auth-clients", "no"):
+        wait_until(lambda: accepts(port), "Redis accepts TLS", 30)
+        known = f"?ssl_ca_certs={pair.certificate}" if is_trusted else ""
+        said = check_redis(f"rediss://localhost:{port}/0{known}", QUOTAS)
+    assert [line for line in said if "does not answer yet (ConnectionError)" in line] == said
+    assert bool(said) is not is_trusted
 
 
 @contextmanager
