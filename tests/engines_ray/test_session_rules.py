@@ -173,6 +173,46 @@ def test_a_refused_token_is_known_by_its_name_wherever_it_stands() -> None:
     assert trouble_of(fault) == TROUBLES["InvalidAuthToken"]
 
 
+SAYINGS: dict[str, tuple[str, Remedy]] = {
+    "RuntimeError: Version mismatch: The cluster was started with: Ray: 2.50.0": (
+        "another version",
+        Remedy.WAIT_FOR_OPERATOR,
+    ),
+    "ModuleNotFoundError: No module named 'tidegate.engines'": ("not installed", Remedy.WAIT_FOR_OPERATOR),
+    "No module named 'numpy'": ("its actor died", Remedy.CREATE),
+}
+
+
+@pytest.mark.parametrize("said", SAYINGS)
+def test_what_only_an_operator_can_mend_is_known_by_what_ray_says_of_it(said: str) -> None:
+    words, remedy = SAYINGS[said]
+    trouble = trouble_of(type("ActorDiedError", (Exception,), {})(said))
+    assert (words in trouble.words, trouble.remedy) == (True, remedy)
+    assert said not in trouble.words
+
+
+def test_what_our_own_code_says_of_a_machine_is_told_as_it_is() -> None:
+    fault = _fault("RayTaskError(UnknownKind)", "RayTaskError")
+    fault.cause = ValueError("vLLM is not installed.")  # type: ignore[attr-defined]
+    trouble = trouble_of(fault)
+    assert trouble.words == "its actor cannot make such an engine: vLLM is not installed"
+    assert trouble.remedy is Remedy.WAIT_FOR_OPERATOR
+
+
+MORTAL = {"ActorDiedError", "ActorUnavailableError", "RayActorError", "NodeDiedError", "OutOfMemoryError"}
+
+
+def test_only_where_the_process_is_gone_requests_are_suspected_of_it() -> None:
+    assert {name for name, trouble in TROUBLES.items() if trouble.has_died} == MORTAL
+
+
+FORGOTTEN = {"ActorAbsent", "HostRetired", "ActorDiedError", "NodeDiedError", "ActorPlacementGroupRemoved"}
+
+
+def test_an_actor_that_is_gone_for_good_is_looked_for_anew() -> None:
+    assert {name for name, trouble in TROUBLES.items() if trouble.remedy is Remedy.CREATE} >= FORGOTTEN
+
+
 def test_numbers_in_any_order_with_losses_end_whole() -> None:
     dice = Random(7)
     book: CommandOrder[int] = CommandOrder()

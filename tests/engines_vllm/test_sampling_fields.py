@@ -47,6 +47,7 @@ def test_what_vllm_would_change_or_refuse_is_refused_here(case: tuple[InferenceR
 TAKEN = {
     "up to the context": make_request(stop=StopRules(max_tokens=8)),
     "20 alternatives": make_request(num_logprobs=20, num_prompt_logprobs=20),
+    "21 scores": make_request(num_prompt_logprobs=21),
     "greedy": make_request(sampling=SamplingParams(temperature=0.0)),
     "the least temperature": make_request(sampling=SamplingParams(temperature=0.01)),
     "the vocabulary's last token": make_request((299,)),

@@ -28,10 +28,10 @@ class GotSpan:
 
 class OtlpCollector:
     """Used as a context manager. `status` is what it answers, once `gate` is open; `headers` and `paths` are those of
-    all posts.
+    all posts. `port` 0: any.
     """
 
-    def __init__(self, status: int = 200, answer_headers: dict[str, str] | None = None) -> None:
+    def __init__(self, status: int = 200, answer_headers: dict[str, str] | None = None, port: int = 0) -> None:
         self.status = status
         self.gate = threading.Event()
         self.gate.set()
@@ -55,7 +55,7 @@ class OtlpCollector:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="collector")
 

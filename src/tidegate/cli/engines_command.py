@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import click
 
@@ -87,7 +88,7 @@ def add(model: str | None, url: str | None, wait_s: float | None, as_json: bool,
 def _act_command(act: EngineAct, text: str) -> None:
     def run(name: str, as_json: bool, **where: Any) -> None:
         waits = {"wait_s": where.pop("wait_s")} if "wait_s" in where else {}
-        answer = _call(where, "POST", f"/engines/{name}/{act.value}", waits)
+        answer = _call(where, "POST", f"/engines/{quote(name, safe='')}/{act.value}", waits)
         _tell(answer, _words(name, answer), as_json=as_json)
 
     command = _server_options(run)

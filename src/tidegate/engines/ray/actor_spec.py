@@ -44,6 +44,15 @@ class ActorNeeds(msgspec.Struct, frozen=True, kw_only=True):
     max_restarts: int | None = None
     is_detached: bool = False
 
+    @property
+    def in_words(self) -> str:
+        """What a machine must have free, or several of them: for people."""
+        places = self.bundles or (
+            {"CPU": self.num_cpus, "GPU": self.num_gpus, "memory": float(self.memory_bytes or 0), **self.resources},
+        )
+        words = (" ".join(f"{name}={amount:g}" for name, amount in place.items() if amount) for place in places)
+        return " and ".join(f"a place with {one or 'nothing in particular'}" for one in words)
+
 
 def encode_spec(spec: HostedEngineSpec) -> bytes:
     """Returns the specification as JSON."""
