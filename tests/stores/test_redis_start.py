@@ -18,7 +18,7 @@ from harness.server_process import ServerProcess
 from harness.server_thread import wait_until
 from harness.sockets import accepts, free_port
 from tidegate.stores.redis_client import RedisUnusable
-from tidegate.stores.redis_start import RedisUse, check_redis
+from tidegate.stores.redis_start import MAX_CHARS, RedisUse, check_redis
 
 pytestmark = pytest.mark.process
 
@@ -182,6 +182,13 @@ def test_one_that_hangs_is_a_warning_after_its_time() -> None:
         [warning] = check_redis(url, QUOTAS, timeout_s=0.1)
     assert "does not answer yet (TimeoutError)" in warning
     assert time.monotonic() - began < 20
+
+
+def test_what_it_says_is_quoted_in_part() -> None:
+    with answering(b"+OK\r\n", {b"INFO": b"-ERR no\r\n", b"EVAL": b"-ERR " + b"x" * 5000 + b"\r\n"}) as url:
+        [warning] = check_redis(f"{url}?protocol=2", QUOTAS)
+    assert "does not run our scripts: xxx" in warning
+    assert len(warning) < 2 * MAX_CHARS
 
 
 def test_one_that_speaks_something_else_is_a_warning() -> None:
