@@ -344,7 +344,6 @@ REASONS = {
     "serving/answer_recorder.py INLINE_BYTES": "a choice between two ways of the same work; nothing is held",
     "stores/sqlite_ledger.py UPKEEP_S": "a time between two looks; nothing is held",
     "stores/ledger_file.py CHECKED_BYTES": "a choice of how much is read at the start; nothing is held",
-    "stores/redis_ledger.py ANSWER_TIMEOUT_S": "a time; what waits is a request",
     "stores/redis_client.py MAX_CONNECTIONS": "handed to the client library, which makes further calls wait",
     "http/connection_watch.py TICK_S": "a time between two looks; nothing is held",
     "stores/live_keys.py POLL_S": "a time between two looks; nothing is held",
