@@ -11,6 +11,7 @@
 # make client-suites   suites and scenarios of seven client libraries (docs/clients.md); ONLY=llm for one
 # make peers ONLY=llamacpp   judge another server of the API (docs/peers.md); ARGS for `tidegate conform`
 # make vllm-check   the adapters of vLLM against the real one, on processors (docs/vllm.md); ONLY=library for one part
+#                   ARGS='--build DIR' where DIR/vllm has an environment that `make peers` made
 # make lock    resolve the lock files again
 
 PYTHON ?= python3
@@ -95,7 +96,7 @@ peers: setup
 	@$(BIN)/python bench/peers/run.py $(ONLY) -- $(BIN)/tidegate conform --base-url {url} --model {model} $(ARGS)
 
 vllm-check: setup
-	@$(BIN)/python scripts/vllm_check $(ONLY)
+	@$(BIN)/python scripts/vllm_check $(ONLY) $(ARGS)
 
 # The locks of the peers only. torch is the build for processors: pip must be told where that lies.
 PEER_LOCK := $(BIN)/pip-compile --quiet --generate-hashes --strip-extras --no-header --no-emit-options \

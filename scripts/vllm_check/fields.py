@@ -1,17 +1,24 @@
 """What a real vLLM does with the fields of a request, beyond the checks of the port."""
 
+import asyncio
+import json
 import math
+import re
 from typing import Any
 
-import msgspec
 from real_scene import RealScene
 
+from tidegate.errors import ContextLengthExceeded, InvalidValue, UnsupportedParameter
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.grammar_spec import ChoiceSpec, GrammarRule, JsonSchemaSpec, RegexSpec
 from tidegate.inference.output import TokenDelta, TokenLogprob
 from tidegate.inference.request import InferenceRequest
 from tidegate.inference.sampling import SamplingParams, StopRules
 from tidegate.testing.check_engine import RecordingSink
+
+SCHEMA = JsonSchemaSpec(
+    b'{"type":"object","properties":{"a":{"enum":[7]}},"required":["a"],"additionalProperties":false}'
+)
 
 
 class _Keeping(RecordingSink):
@@ -36,7 +43,7 @@ async def _run(scene: RealScene, request: InferenceRequest) -> _Keeping:
 
 
 def _request(scene: RealScene, name: str, **fields: Any) -> InferenceRequest:
-    return msgspec.structs.replace(scene.make_request(name), **fields)
+    return scene.make_request(name, **fields)
 
 
 async def check_logprobs(scene: RealScene) -> None:
@@ -94,15 +101,48 @@ async def check_cached_tokens(scene: RealScene) -> None:
 
 
 async def check_grammars(scene: RealScene) -> None:
-    """A schema, an expression and a choice hold, and end the output."""
+    """A schema, an expression and a choice hold, and end the output; alone, and several in one batch."""
     rules, greedy = StopRules(max_tokens=400), SamplingParams(temperature=0.0)
-    schema = JsonSchemaSpec(
-        b'{"type":"object","properties":{"a":{"enum":[7]}},"required":["a"],"additionalProperties":false}'
-    )
-    specs = {"schema": schema, "regex": RegexSpec("[ab]{3}c"), "choice": ChoiceSpec(("yes", "no"))}
-    for name, spec in specs.items():
-        sink = await _run(scene, _request(scene, name, stop=rules, sampling=greedy, grammar=GrammarRule(spec)))
+    specs = {"schema": SCHEMA, "regex": RegexSpec("[ab]{3}c"), "choice": ChoiceSpec(("yes", "no"))}
+    kept = {
+        "schema": lambda text: json.loads(text) == {"a": 7},
+        "regex": re.compile("[ab]{3}c").fullmatch,
+        "choice": ("yes", "no").__contains__,
+    }
+
+    async def hold(name: str, suffix: str) -> None:
+        request = _request(scene, name + suffix, stop=rules, sampling=greedy, grammar=GrammarRule(specs[name]))
+        sink = await _run(scene, request)
         assert sink.finishes[0] in (EngineFinish.EOS, EngineFinish.GRAMMAR_COMPLETE), (name, sink.finishes)
+        assert kept[name](scene.text(sink.token_ids[0])), (name, scene.text(sink.token_ids[0]))
+
+    for name in specs:
+        await hold(name, "")
+    await asyncio.gather(*(hold(name, f"-{i}") for name in specs for i in range(2)))
+
+
+async def check_many_seeds(scene: RealScene) -> None:
+    """The least and the greatest seed of callers are taken, and a seed gives the same text again."""
+    for seed in (0, -1, 2**63 - 1, -(2**63)):
+        sinks = [await _run(scene, _request(scene, f"seed-{i}", seed=seed)) for i in range(2)]
+        assert sinks[0].token_ids == sinks[1].token_ids, (seed, [sink.token_ids for sink in sinks])
+
+
+async def check_refused_before_vllm(scene: RealScene) -> None:
+    """What vLLM would change in silence is refused before it hears of the request."""
+    refused = {
+        "context": ({"stop": StopRules(max_tokens=100_000)}, ContextLengthExceeded),
+        "temperature": ({"sampling": SamplingParams(temperature=0.001)}, UnsupportedParameter),
+        "alternatives": ({"num_logprobs": 21}, UnsupportedParameter),
+        "words": ({"sampling": SamplingParams(bad_words=((5, 6),))}, UnsupportedParameter),
+        "token": ({"prompt": (10**6).to_bytes(4, "little")}, InvalidValue),
+    }
+    for name, (fields, error) in refused.items():
+        try:
+            scene.engine.submit(_request(scene, name, **fields), RecordingSink())
+        except error:
+            continue
+        raise AssertionError(f"{name} was taken")
 
 
 FIELD_CHECKS = {
@@ -113,6 +153,8 @@ FIELD_CHECKS = {
         check_stop_token,
         check_allowed_and_bias,
         check_cached_tokens,
+        check_many_seeds,
+        check_refused_before_vllm,
         check_grammars,
     )
 }

@@ -5,10 +5,12 @@ import os
 import signal
 import sys
 import time
+from functools import partial
 
 import uvloop
 from fields import FIELD_CHECKS
 from real_scene import RealScene, check_served_again, run_checks
+from traces import OtlpCollector, check_trace
 
 from tidegate.cli.model_loading import load_model
 from tidegate.cli.settings import EngineSettings, ModelSettings, Settings
@@ -17,10 +19,11 @@ from tidegate.cli.vllm_engine import make_vllm_watch
 OPTIONS = {"dtype": "bfloat16", "enforce_eager": True}
 
 
-async def check(folder: str) -> int:
+async def check(folder: str, collector: OtlpCollector) -> int:
+    options = {**OPTIONS, "otlp_traces_endpoint": f"{collector.url}/v1/traces"}
     settings = Settings(
         model=ModelSettings(source=folder, max_model_len=2048),
-        engine=EngineSettings(kind="vllm", options=OPTIONS, stall_timeout_s=120.0),
+        engine=EngineSettings(kind="vllm", options=options, stall_timeout_s=120.0),
     )
     loaded = load_model(settings)
     has_compiler = loaded.grammar.compiler is not None
@@ -41,7 +44,8 @@ async def check(folder: str) -> int:
             os.kill(pid, signal.SIGKILL)
 
         scene = RealScene(loaded, watch.engine, kill)
-        return await run_checks(scene, {**FIELD_CHECKS, check_served_again.__name__: check_served_again})
+        further = {check_trace.__name__: partial(check_trace, collector=collector)}
+        return await run_checks(scene, {**FIELD_CHECKS, **further, check_served_again.__name__: check_served_again})
     finally:
         await asyncio.gather(lag, return_exceptions=True)
         await watch.aclose()
@@ -60,5 +64,5 @@ async def worst_lag() -> None:
 
 
 if __name__ == "__main__":
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        sys.exit(1 if runner.run(check(sys.argv[1])) else 0)
+    with OtlpCollector() as receiver, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        sys.exit(1 if runner.run(check(sys.argv[1], receiver)) else 0)

@@ -3,9 +3,14 @@
 import asyncio
 import sys
 import time
-from collections.abc import Awaitable, Callable
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
 
-from tidegate.cli.model_loading import LoadedModel
+from tidegate.cli.model_loading import LoadedModel, load_model
+from tidegate.cli.remote_engine import make_watch
+from tidegate.cli.settings import EngineSettings, ModelSettings, Settings
 from tidegate.engine.port import WatchedEngine
 from tidegate.errors import EngineLost
 from tidegate.inference.request import InferenceRequest
@@ -22,14 +27,19 @@ class RealScene:
     def __init__(self, loaded: LoadedModel, engine: WatchedEngine, kill: Callable[[], None]) -> None:
         self.engine = engine
         self._kill = kill
-        token_ids = loaded.served.tokenizer.encode(TEXT, add_special=False, parse_special=False)
+        self._tokenizer = loaded.served.tokenizer
+        token_ids = self._tokenizer.encode(TEXT, add_special=False, parse_special=False)
         self.prompt = b"".join(token_id.to_bytes(4, "little") for token_id in token_ids)
 
     def make_request(
-        self, request_id: str, *, num_choices: int = 1, max_tokens: int = 8, seed: int = 1
+        self, request_id: str, *, num_choices: int = 1, max_tokens: int = 8, seed: int = 1, **fields: Any
     ) -> InferenceRequest:
         sampling, stop = SamplingParams(seed=seed), StopRules(max_tokens=max_tokens, ignore_eos=True)
-        return InferenceRequest(request_id, self.prompt, sampling, stop, num_choices=num_choices)
+        given = {"sampling": sampling, "stop": stop, "num_choices": num_choices, "prompt": self.prompt, **fields}
+        return InferenceRequest(request_id, **given)
+
+    def text(self, token_ids: list[int]) -> str:
+        return self._tokenizer.decode(token_ids)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         until = time.monotonic() + PATIENCE_S
@@ -51,14 +61,35 @@ async def run_checks(scene: RealScene, further: dict[str, Callable[[RealScene], 
         began = time.monotonic()
         try:
             await check(scene)
-        except AssertionError as error:
+        except Exception as error:
             num_failed += 1
-            words = f"FAILED: {error}"
+            words = f"FAILED: {error!r}"
+            traceback.print_exc()
         else:
             words = "passed"
         sys.stdout.write(f"{name}: {words} ({time.monotonic() - began:.1f} s)\n")
         sys.stdout.flush()
     return num_failed
+
+
+@asynccontextmanager
+async def connect_http(
+    folder: str, url: str, take_note: Callable[[str], None]
+) -> AsyncIterator[tuple[LoadedModel, WatchedEngine]]:
+    """Yields a model's folder as it is served and the engine behind a `vllm serve`, once that is ready."""
+    settings = Settings(
+        model=ModelSettings(tokenizer=folder),
+        engine=EngineSettings(kind="vllm-http", url=url, stall_timeout_s=120.0),
+    )
+    loaded = load_model(settings)
+    has_compiler = loaded.grammar.compiler is not None
+    watch = make_watch(settings, loaded.served, has_compiler=has_compiler, take_note=take_note)
+    watch.start()
+    try:
+        await watch.wait_ready()
+        yield loaded, watch.engine
+    finally:
+        await watch.aclose()
 
 
 async def score(scene: RealScene, request: InferenceRequest) -> RecordingSink:

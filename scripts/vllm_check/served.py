@@ -77,13 +77,13 @@ def check(server: Server) -> None:
     assert text == whole["choices"][0]["message"]["content"], text
     schema = {
         "type": "object",
-        "properties": {"n": {"type": "integer"}},
+        "properties": {"n": {"enum": [31]}},
         "required": ["n"],
         "additionalProperties": False,
     }
     named = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema, "strict": True}}
     status, body = server.ask("POST", "/v1/chat/completions", chat(max_tokens=40, response_format=named))
-    assert status == 200, body
+    assert status == 200 and json.loads(json.loads(body)["choices"][0]["message"]["content"]) == {"n": 31}, body
     status, body = server.ask("POST", "/v1/chat/completions", chat(max_tokens=5000))
     assert (status, json.loads(body)["error"]["code"]) == (400, "context_length_exceeded"), body
     say("asked, streamed, constrained, refused")

@@ -93,7 +93,7 @@ def test_a_silent_actor_is_ended_and_each_request_fails_once() -> None:
 def test_an_engine_that_dies_in_an_actor_that_lives_is_another_epoch_of_the_same_session() -> None:
     async def act(scene: HostScene) -> None:
         sinks = await begin(scene, "a", "b")
-        await scene.door.restart_engine()
+        await scene.door.restart_engine(None)
         await scene.until(lambda: all(sink.has_ended for sink in sinks) and scene.engine.is_ready)
         assert all(isinstance(sink.error, EngineLost) for sink in sinks)
         assert (scene.engine.statistics().epoch, scene.door.num_sessions) == (2, 1)

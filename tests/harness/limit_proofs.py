@@ -281,7 +281,7 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "lifecycle/test_poison.py": {
         "the_watch_is_bounded_and_lets_the_oldest_go": ("lifecycle/poison.py MAX_SUSPECTS",),
-        "a_death_long_after_one_that_was_told_is_another": ("lifecycle/poison.py SAME_DEATH_S",),
+        "of_the_deaths_that_are_held_against_one_request_the_newest_are_kept": ("lifecycle/poison.py MAX_DEATHS",),
         "old_blame_is_forgotten": ("lifecycle/poison.py FORGOTTEN_AFTER_S",),
         "a_sentence_ends_and_each_relapse_doubles_it_up_to_a_bound": ("lifecycle/poison.py LONGEST_SENTENCE_S",),
     },

@@ -61,6 +61,7 @@ class StandInLlm:
         self.is_shut_down = False
         self.faults: list[tuple[int, Exception]] = []
         self.requests: list[tuple[str, Any, Mapping[str, object], int]] = []
+        self.traces: dict[str, Mapping[str, str] | None] = {}
         self.aborted: list[str] = []
         self.is_stuck = False
         self.has_old_llguidance = False
@@ -70,7 +71,13 @@ class StandInLlm:
         self._stepper: asyncio.Task[None] | None = None
 
     async def generate(
-        self, prompt: Any, sampling_params: Any, request_id: str, *, priority: int = 0
+        self,
+        prompt: Any,
+        sampling_params: Any,
+        request_id: str,
+        *,
+        trace_headers: Mapping[str, str] | None = None,
+        priority: int = 0,
     ) -> AsyncGenerator[Any, None]:
         if self.errored:
             raise EngineDeadError
@@ -78,6 +85,7 @@ class StandInLlm:
         if fields.get("logprobs", 0) > self.config["max_logprobs"]:
             raise VLLMValidationError("too many logprobs")
         self.requests.append((request_id, prompt, fields, priority))
+        self.traces[request_id] = trace_headers
         if fields.get("structured_outputs") == {"grammar": TRIAL_GRAMMAR}:
             token_id = 257 if self.has_old_llguidance else ord("-")
             yield _output(TokenDelta("trial", 0, [token_id], EngineFinish.LENGTH), prompt, {}, is_first=True)
@@ -152,6 +160,7 @@ class StandInLibrary:
         self.max_model_len = MAX_MODEL_LEN
         self.has_tokenizer = True
         self.refuses_grammars = False
+        self.has_tracing = False
         self.has_old_llguidance = False
         self.num_kills = 0
         self.is_starting = threading.Event()
@@ -177,7 +186,15 @@ class StandInLibrary:
         return self.started[-1]
 
     def facts(self, llm: Any) -> LlmFacts:
-        return LlmFacts("0.0", self.max_model_len, BLOCK_TOKENS, 256, has_prefix_cache=True, process_id=4242)
+        return LlmFacts(
+            "0.0",
+            self.max_model_len,
+            BLOCK_TOKENS,
+            256,
+            has_prefix_cache=True,
+            process_id=4242,
+            has_tracing=self.has_tracing,
+        )
 
     def prompt(self, token_ids: list[int], cache_salt: str | None) -> Any:
         return {"type": "token", "prompt_token_ids": token_ids, "cache_salt": cache_salt}

@@ -27,9 +27,12 @@ class GotSpan:
 
 
 class OtlpCollector:
-    """Used as a context manager. `status` is what it answers; `headers` and `paths` are those of all posts."""
+    """Used as a context manager. `status` is what it answers; `headers` and `paths` are those of all posts.
 
-    def __init__(self, status: int = 200) -> None:
+    `port` 0: any.
+    """
+
+    def __init__(self, status: int = 200, port: int = 0) -> None:
         self.status = status
         self.spans: list[GotSpan] = []
         self.bodies: list[bytes] = []
@@ -48,7 +51,7 @@ class OtlpCollector:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="collector")
 

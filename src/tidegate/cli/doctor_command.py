@@ -112,9 +112,9 @@ def _software(settings: Settings, probe: LlamaProbe | None) -> list[Finding]:
 
 def _model_file(settings: Settings, hub: Hub, *, has_gpu: bool) -> tuple[ModelFileFacts | None, list[Finding]]:
     """Looks at the model file without any library; None where there is no file to look at."""
+    settings = inner_settings(settings)
     if is_vllm(settings):
         return None, [ok("model file", f"read by vLLM: {settings.model.source}")]
-    settings = inner_settings(settings)
     if settings.engine.kind != "llama":
         where = f"at {settings.engine.url}" if settings.engine.url else "needs no model"
         return None, [ok("model file", f"none here: the {settings.engine.kind} engine {where}")]

@@ -86,7 +86,7 @@ async def _start(settings: Settings, loaded: LoadedModel, shown: str) -> Finding
         condition = keeper.engine.statistics().condition
         return problem(_SUBJECT, f"no engine within {_START_TIMEOUT_S:g} s: {condition}", _PAGE)
     finally:
-        await keeper.retire(0.0)
+        await keeper.retire()
     fault = engine_fault(loaded, model)
     if fault is not None:
         return problem(_SUBJECT, fault, "change it in tidegate.toml; `tidegate config` shows where each value is from")

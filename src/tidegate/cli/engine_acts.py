@@ -23,8 +23,8 @@ class Acts(Protocol):
         """Raises EngineUnavailable, and UnsupportedParameter where it is not ours to do."""
         ...
 
-    async def restart_engine(self, wait_s: float) -> WholeReply:
-        """As `flush_cache`."""
+    async def restart_engine(self, wait_s: float, *, spares_others: bool = False) -> WholeReply:
+        """As `flush_cache`. `spares_others`: what other servers have in the engine ends first, within `wait_s`."""
         ...
 
     async def aclose(self) -> None:
@@ -50,6 +50,13 @@ class Restartable(Protocol):
     async def wait_ready(self) -> None: ...
 
 
+@runtime_checkable
+class SharedRestartable(Protocol):
+    """The same of an engine that other servers use as well: see `RayKeeper`."""
+
+    async def restart_drained(self, patience_s: float) -> bool: ...
+
+
 class Restarts:
     """An operator's restarts, for whoever can flush a cache as well: see `Acts`. Belongs to the keeper's event loop."""
 
@@ -57,12 +64,13 @@ class Restarts:
         self._keeper = keeper
         self._restart: asyncio.Task[None] | None = None
 
-    async def restart_engine(self, wait_s: float) -> WholeReply:
+    async def restart_engine(self, wait_s: float, *, spares_others: bool = False) -> WholeReply:
         """Ends the engine and starts the next one; joins a restart that is under way."""
         keeper = self._keeper
         epoch = keeper.coming_epoch
         if not keeper.is_starting:
-            self._restart = asyncio.create_task(keeper.restart(), name="restart of the engine")
+            begun = self._restart_spared(wait_s) if spares_others else keeper.restart()
+            self._restart = asyncio.create_task(begun, name="restart of the engine")
         with contextlib.suppress(TimeoutError, EngineStartFailed):
             async with asyncio.timeout(wait_s):
                 if self._restart is not None:
@@ -72,6 +80,14 @@ class Restarts:
         if status.is_ready and status.epoch >= epoch:
             return WholeReply(encode_json(EngineRestarted("ready", status.epoch)))
         return WholeReply(encode_json(EngineRestarted("restarting", epoch)), status=202)
+
+    async def _restart_spared(self, patience_s: float) -> None:
+        if not isinstance(self._keeper, SharedRestartable):
+            await self._keeper.restart()
+        elif not await self._keeper.restart_drained(patience_s):
+            raise EngineUnavailable(
+                f"Other servers still had requests in the engine after {patience_s:g} s: it was not restarted."
+            )
 
     async def aclose(self) -> None:
         """Waits for a restart that is under way; the keeper is to be closed before."""
@@ -87,7 +103,9 @@ class EngineActs(Restarts):
         self._engine = engine
 
     async def flush_cache(self) -> WholeReply:
-        """Drops what the engine keeps for reuse. Raises EngineUnavailable."""
+        """Drops what the engine keeps for reuse. Raises EngineUnavailable and UnsupportedParameter."""
+        if not getattr(self._keeper, "can_flush", True):
+            raise UnsupportedParameter("This engine's cache is dropped by a restart of it, and in no other way.")
         answer: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
 
         def take(num_blocks: int | None) -> None:
@@ -111,7 +129,12 @@ class RemoteActs(Acts):
     async def flush_cache(self) -> WholeReply:
         raise UnsupportedParameter("The engine runs elsewhere: its cache is dropped there.")
 
-    async def restart_engine(self, wait_s: float) -> WholeReply:  # noqa: ARG002 - the port's argument
+    async def restart_engine(
+        self,
+        wait_s: float,  # noqa: ARG002 - the port's argument
+        *,
+        spares_others: bool = False,  # noqa: ARG002 - the same
+    ) -> WholeReply:
         raise UnsupportedParameter("The engine runs elsewhere: it is restarted there.")
 
     async def aclose(self) -> None:

@@ -58,8 +58,8 @@ def make_keeper(
 class Retirable(Protocol):
     """A keeper whose `aclose` leaves the engine to others that may use it."""
 
-    async def retire(self, drain_s: float) -> None:
-        """Ends the engine for good; what it still has gets `drain_s`."""
+    async def retire(self) -> None:
+        """Ends the engine for good, unless others use it."""
 
 
 class KeeperFactory:
@@ -77,7 +77,7 @@ class KeeperFactory:
     async def retire(self, kept: EngineKeeper) -> None:
         """See `MemberFactory.retire`. What runs for us ends; an engine that others started is let go."""
         if isinstance(kept, Retirable):
-            await kept.retire(0.0)
+            await kept.retire()
         else:
             await kept.aclose()
 

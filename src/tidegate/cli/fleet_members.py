@@ -172,8 +172,9 @@ class FleetMembers:
         if joining is not None and joining is not asyncio.current_task():
             joining.cancel()
             await asyncio.gather(joining, return_exceptions=True)
+        site.engines.leave(name)
+        await self.settle()  # others let go of it before it ends
         await self._fleet.part(site, name)
-        await self.settle()
 
     async def _is_idle(self, site: ModelSite, name: str) -> bool:
         """Whether an engine has nothing left, or is to stay after all."""

@@ -152,7 +152,7 @@ class FleetRoll:
                     raise RollStopped("no other engine of the model is left that requests could go to")
                 await asyncio.sleep(LOOK_INTERVAL_S)
             self._apply(RollEvent.EMPTY)
-            reply = await self._acts_of(name).restart_engine(ready_s)
+            reply = await self._acts_of(name).restart_engine(ready_s, spares_others=True)
             fault = None if reply.status == 200 else f"engine {name} was not ready within {ready_s:g} s"
             fault = fault or (pool.conflict() if _conflicts(pool, name) else None)
             if fault is not None:

@@ -179,7 +179,8 @@ class RayChannel:
             self._lose("the engine was started anew")
         self._is_up = True
         self.was_told_to_end = False
-        self._owner.take_greeting(self, EngineReady(self._epochs.greet(boot, greeting.epoch), greeting.model))
+        epoch, life = self._epochs.greet(boot, greeting.epoch), f"{boot} {greeting.epoch}"
+        self._owner.take_greeting(self, EngineReady(epoch, greeting.model, life=life))
 
     def _lose(self, reason: str) -> None:
         if self._is_up:

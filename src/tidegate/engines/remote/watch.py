@@ -100,19 +100,20 @@ class RemoteWatch:
         return introduction
 
     async def _serve(self, introduction: Introduction) -> None:
-        reason = "this server ends"
+        reason: str | None = None
         try:
             self._begin(introduction)
             reason = await self._stay(introduction.recognition)
         finally:
+            was_asked, reason = reason is None, reason or "this server ends"
             self._condition = RemoteCondition(self._url, RemotePhase.AWAY, reason)
-            self.engine.lose(reason)
+            self.engine.lose(reason, was_asked=was_asked)
 
     def _begin(self, introduction: Introduction) -> None:
         self._first = self._first or introduction.recognition
         self._condition = RemoteCondition(self._url, RemotePhase.READY)
         self._carrier.dialect = introduction.dialect
-        self.engine.begin(introduction.model)
+        self.engine.begin(introduction.model, f"{self._url} {introduction.recognition.boot}")
         for note in introduction.notes:
             self._take_note(note)
 

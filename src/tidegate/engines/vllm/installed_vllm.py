@@ -56,15 +56,17 @@ def check_main() -> None:
 
 
 class InstalledVllm:
-    """See `Library`."""
+    """See `Library`. `checks_main`: whether the program that runs here is looked at first, see `check_main`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, checks_main: bool = True) -> None:
+        self._checks_main = checks_main
         self._before: set[Any] | None = None
         self._own: set[Any] = set()
 
     def configure(self, arguments: Mapping[str, Any]) -> Any:
         require_vllm()
-        check_main()
+        if self._checks_main:
+            check_main()
         for name, value in ENVIRONMENT.items():
             os.environ.setdefault(name, value)
         os.environ[PARENT_VARIABLE] = str(os.getpid())
@@ -111,6 +113,7 @@ class InstalledVllm:
             num_blocks=config.cache_config.num_gpu_blocks,
             has_prefix_cache=bool(config.cache_config.enable_prefix_caching),
             process_id=self._process_id(),
+            has_tracing=config.observability_config.otlp_traces_endpoint is not None,
         )
 
     def prompt(self, token_ids: list[int], cache_salt: str | None) -> Any:

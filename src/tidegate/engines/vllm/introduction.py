@@ -4,7 +4,7 @@ The trial is also its warm-up: the first request of an engine takes seconds.
 """
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tidegate.engines.remote.ask import EngineUnfit
@@ -41,7 +41,9 @@ async def introduce(
     length = served.effective_length(facts.max_model_len)
     notes = _compare_tokenizers(library, llm, served)
     limits = VllmLimits(MAX_LOGPROBS, length, served.vocab_size)
-    abilities = LlmAbilities(served.eos_token_ids, limits, has_priorities, served.grammars)
+    abilities = LlmAbilities(
+        served.eos_token_ids, limits, has_priorities, served.grammars, has_tracing=facts.has_tracing
+    )
     await _try_one(library, llm, served.last_token_id, abilities, grammar=None)
     if served.grammars is not None:
         try:
@@ -49,7 +51,7 @@ async def introduce(
             if token_id in served.eos_token_ids:
                 raise EngineUnfit(TOO_OLD)
         except EngineUnfit as error:
-            abilities = LlmAbilities(served.eos_token_ids, limits, has_priorities)
+            abilities = replace(abilities, grammars=None)
             notes = (*notes, f"no structured output: {error}")
     return Introduced(_model(served, facts, abilities, length, weights), abilities, facts, notes)
 

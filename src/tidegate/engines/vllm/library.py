@@ -17,9 +17,15 @@ class Llm(Protocol):
         ...
 
     def generate(
-        self, prompt: Any, sampling_params: Any, request_id: str, *, priority: int = 0
+        self,
+        prompt: Any,
+        sampling_params: Any,
+        request_id: str,
+        *,
+        trace_headers: Mapping[str, str] | None = None,
+        priority: int = 0,
     ) -> AsyncGenerator[Any, None]:
-        """Runs one request; cancelling who reads it aborts it."""
+        """Runs one request; cancelling who reads it aborts it. `trace_headers`: W3C Trace Context, by header name."""
         ...
 
     async def abort(self, request_id: str) -> None: ...
@@ -35,7 +41,10 @@ class Llm(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LlmFacts:
-    """What a started engine is. `num_blocks` is None where it does not say. `process_id`: the engine's own process."""
+    """What a started engine is. `num_blocks` is None where it does not say. `process_id`: the engine's own process.
+
+    `has_tracing`: it sends spans of its own to a collector.
+    """
 
     version: str
     max_model_len: int
@@ -43,6 +52,7 @@ class LlmFacts:
     num_blocks: int | None
     has_prefix_cache: bool
     process_id: int | None = None
+    has_tracing: bool = False
 
 
 Record = Callable[[Any, Any], None]

@@ -5,12 +5,13 @@ run takes no further output; vLLM joins what comes meanwhile into one object for
 """
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate.engines.remote.carrier import COMPLETE, Ending, Outcome, RunOwner
 from tidegate.engines.remote.event_lines import UnreadableAnswer
+from tidegate.engines.remote.hop_headers import trace_context
 from tidegate.engines.remote.remote_error import lost
 from tidegate.engines.remote.remote_grammar import GrammarWriter
 from tidegate.engines.remote.sampling_facts import token_ids_of, unserved_constraint
@@ -28,12 +29,13 @@ MAX_RUNS = 8192
 
 @dataclass(frozen=True, slots=True)
 class LlmAbilities:
-    """What a started engine can do."""
+    """What a started engine can do. `has_tracing`: it takes the trace of a request, and hangs its spans there."""
 
     eos_token_ids: tuple[int, ...]
     limits: VllmLimits
     has_priorities: bool = True
     grammars: GrammarWriter | None = None
+    has_tracing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class LlmOrder:
     fields: dict[str, object]
     cache_salt: str | None
     priority: int
+    trace: Mapping[str, str] = field(default_factory=dict)
 
 
 class LlmRun:
@@ -145,6 +148,7 @@ class LlmCarrier:
             sampling_fields(request, choice, abilities.eos_token_ids, grammar),
             request.cache_salt.hex() if request.cache_salt else None,
             request.priority if abilities.has_priorities else 0,
+            trace_context(request.hop) if abilities.has_tracing else {},
         )
         reader = VllmOutputReader(request, choice, abilities.eos_token_ids)
         return LlmRun(owner, lambda: open_stream(self._library, llm, order), reader, choice, self._runs)
@@ -187,6 +191,7 @@ def open_stream(library: Library, llm: Llm, order: LlmOrder) -> Any:
         library.prompt(order.token_ids, order.cache_salt),
         library.sampling(order.fields),
         order.remote_id,
+        trace_headers=order.trace or None,
         priority=order.priority,
     )
 

@@ -27,6 +27,7 @@ from tidegate.engines.vllm.library import Library, Llm
 from tidegate.engines.vllm.llm_carrier import LlmCarrier
 from tidegate.engines.vllm.step_statistics import StepStatistics
 from tidegate.engines.vllm.weights_digest import digest_folder
+from tidegate.system import mint_life
 
 END_GRACE_S = 5.0
 """How long vLLM's processes have to end by themselves."""
@@ -145,10 +146,10 @@ class VllmWatch:
             ready_at = loop.time()
             self._begin(llm, introduced)
             self._last_words = await self._stay(llm)
-            self.engine.lose(self._last_words)
+            self.engine.lose(self._last_words, was_asked=self._was_asked)
             return EngineEnd(EngineExit.BACKEND_FAILED, loop.time() - ready_at, was_asked=self._was_asked)
         finally:
-            self.engine.lose("this server ends")
+            self.engine.lose("this server ends", was_asked=True)
             self.engine.process_id = None
             await self._end_llm(llm)
 
@@ -204,7 +205,7 @@ class VllmWatch:
         self._statistics.begin(introduced.model.num_blocks)
         self.carrier.begin(llm, introduced.abilities)
         self.engine.process_id = introduced.facts.process_id
-        self.engine.begin(introduced.model)
+        self.engine.begin(introduced.model, mint_life())
         for note in introduced.notes:
             self._take_note(note)
 
