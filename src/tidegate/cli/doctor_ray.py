@@ -11,7 +11,7 @@ from tidegate.cli.model_loading import LoadedModel, engine_fault
 from tidegate.cli.ray_keeper import actor_needs, check_ray, make_ray_keeper
 from tidegate.cli.settings import Settings
 from tidegate.engines.life.start_failed import EngineStartFailed
-from tidegate.engines.ray.cluster import CLUSTER, LOCAL, ClusterAddress, call_aside, load_ray, take_back_signals
+from tidegate.engines.ray.cluster import CLUSTER, LOCAL, ClusterAddress, call_aside, load_ray
 from tidegate.engines.ray.ray_trouble import trouble_of
 from tidegate.observability.logs import LogFormat, LogSettings, build_logger
 
@@ -69,10 +69,7 @@ def lacking_resources(settings: Settings, total: dict[str, float]) -> list[str]:
 
 
 async def _attach(where: ClusterAddress) -> ModuleType:
-    try:
-        return await call_aside(lambda: CLUSTER.attach(where))
-    finally:
-        take_back_signals()
+    return await call_aside(lambda: CLUSTER.attach(where))
 
 
 async def _start(settings: Settings, loaded: LoadedModel, shown: str) -> Finding:

@@ -49,6 +49,8 @@ class FleetScaler:
                 self._scaled.append((site, pool, Scaling(scale_rule(entry, site.settings.pool))))
         self._task: asyncio.Task[None] | None = None
         self._acts: set[asyncio.Task[None]] = set()
+        self._retiring: dict[str, str] = {}
+        """By a model's first name the engine that was told to retire last."""
 
     def start(self) -> None:
         """Begins to look."""
@@ -97,15 +99,16 @@ class FleetScaler:
                     return
             case ScaleAct.RETIRE:
                 with contextlib.suppress(EngineUnavailable):  # the others have just gone
-                    name = choose_retiree(pool)
+                    name = self._retiring[site.loaded.served.name] = choose_retiree(pool)
                     await self._members.retire(name)
                     await self._members.wait_retired(name, None)
             case ScaleAct.RETURN:
-                for name in [one.name for one in pool.members() if one.state is MemberState.RETIRING]:
+                name = self._retiring[site.loaded.served.name]
+                if any(one.name == name and one.state is MemberState.RETIRING for one in pool.members()):
                     pool.restore(name)
-                await self._members.settle()
+                    await self._members.settle()
                 return
-        scaling.note_done()
+        scaling.note_done(act)
 
     async def _add(self, site: ModelSite) -> None:
         """Raises EngineUnavailable for one that does not start: also one that nobody has a place for."""

@@ -1,7 +1,7 @@
 """RayCluster: this process's tie to a Ray cluster, made once however many engines are on it. To be called aside.
 
-Ray is loaded here and not before. It is kept from the console, from our signal handlers (it sets them on the main
-thread only) and from reporting usage.
+Ray is loaded here and not before. It is kept from the console, from our signal handlers (those of Python it sets on
+the main thread only, and `kept_handler.py` has the other) and from reporting usage.
 """
 
 import asyncio
@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, TypeVar, cast
+
+from tidegate.engines.ray.kept_handler import kept_handler
 
 LOCAL = "local"
 """The address that stands for a Ray of our own on this machine, which ends with us."""
@@ -126,26 +128,14 @@ def _connect(ray: ModuleType, where: ClusterAddress) -> None:
         setattr(worker, "print_to_stdstream", _log_report)  # noqa: B010 - no type of theirs names it
     options: dict[str, Any] = {"namespace": where.namespace, "log_to_driver": False, "configure_logging": False}
     if where.address == LOCAL:
-        ray.init(address=LOCAL, include_dashboard=False, _node_ip_address="127.0.0.1", **options)
-    else:
+        options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+    with kept_handler(signal.SIGTERM):
         ray.init(address=where.address, **options)
 
 
 def _log_report(data: dict[str, Any], **_: object) -> None:
     for line in data.get("lines", ()):
         _log.info("Ray reports: %s", str(line)[:MAX_REPORT_CHARS])
-
-
-def take_back_signals() -> None:
-    """To be called on the event loop when Ray has been connected to: SIGTERM is the program's again.
-
-    Ray's library puts a handler of its own before every other one: it prints its stack, and has the process aborted
-    three seconds later, in the middle of a drain. Only the main thread can set handlers; elsewhere nothing is done.
-    """
-    handler = signal.getsignal(signal.SIGTERM)
-    if handler is None or threading.current_thread() is not threading.main_thread():
-        return
-    signal.signal(signal.SIGTERM, handler)
 
 
 def call_aside(call: Callable[[], Result]) -> "asyncio.Future[Result]":

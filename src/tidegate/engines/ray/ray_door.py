@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from tidegate.engines.ray.actor_door import ActorDoor, ActorFacts
 from tidegate.engines.ray.actor_spec import ActorNeeds, HostedEngineSpec, encode_spec
-from tidegate.engines.ray.cluster import CLUSTER, ClusterAddress, call_aside, load_ray, take_back_signals
+from tidegate.engines.ray.cluster import CLUSTER, ClusterAddress, call_aside, load_ray
 from tidegate.engines.ray.engine_actor import EngineActor
 from tidegate.engines.ray.ray_trouble import Remedy, Trouble
 
@@ -72,10 +72,7 @@ class RayDoor(ActorDoor):
         """See `ActorDoor.open`."""
         if self._actor is None:
             self._finding = call_aside(self._find)
-            try:
-                self._actor = await asyncio.shield(self._finding)
-            finally:
-                take_back_signals()
+            self._actor = await asyncio.shield(self._finding)
             self._tell = self._actor.tell.options(num_returns=0)
 
     async def events(self, session: str) -> AsyncGenerator[bytes, None]:
