@@ -2,6 +2,8 @@
 
 import asyncio
 
+import msgspec
+
 from tidegate.engine.gauges import EngineGauges, EngineStatus
 from tidegate.engine.messages import StepOutputs
 from tidegate.engines.ray.host_session import HostedRequest, HostSession
@@ -81,6 +83,16 @@ def test_a_loss_is_one_word_for_all_requests_and_what_failed_before_for_its_own_
     left.deliver(TokenDelta("s/left", 0, [1], EngineFinish.EOS))
     left.fail(EngineLost("gone"))
     assert session.num_unread == 0
+
+
+def test_a_request_of_several_choices_is_there_until_the_last_of_them_has_ended() -> None:
+    session = HostSession("s", Look())
+    hosted = HostedRequest(session, msgspec.structs.replace(make_request("a", "hi"), num_choices=2))
+    session.requests["a"] = hosted
+    hosted.deliver(TokenDelta("s/a", 0, [1], EngineFinish.EOS))
+    assert list(session.requests) == ["a"], "its other choice can still be aborted"
+    hosted.deliver(TokenDelta("s/a", 1, [1], EngineFinish.EOS))
+    assert session.requests == {}
 
 
 def test_what_happened_is_told_in_its_order() -> None:
