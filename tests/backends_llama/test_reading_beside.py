@@ -125,7 +125,7 @@ def test_reading_can_be_off_or_taken_at_the_start() -> None:
 def test_auto_goes_without_where_there_is_no_room_and_on_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     from tidegate.backends.llama_cpp import model as model_module
 
-    monkeypatch.setattr(model_module, "free_host_bytes", lambda: 200 << 20)
+    monkeypatch.setattr(model_module, "available_bytes", lambda: 200 << 20)
     model = opened(max_step_tokens=512)
     assert model.pooling is None
     close(model)

@@ -1,9 +1,14 @@
 """A request that an engine dies with again and again is refused, and its neighbours are not."""
 
+import os
+import signal
+
 import pytest
 
 from harness.faults import Caller, Cell, Phase, Route, ask, hex_pieces
+from harness.pool_view import engine_rows
 from harness.raw_http import RawClient, request
+from harness.server_process import ServerProcess
 from harness.server_thread import ServerThread, wait_until
 from harness.server_view import engine_state, live_requests, read_metrics
 
@@ -47,3 +52,31 @@ def test_what_killed_the_engine_twice_is_refused_and_others_are_served() -> None
         assert read_metrics(server.admin_port).value("poison_refusals_total") == 1
         assert read_metrics(server.admin_port).value("poison_suspects") == 2
         server.wait_back(before)
+
+
+def kill_beneath(program: ServerProcess, num_callers: int) -> list[str]:
+    """So many callers ask for the same, over both server processes, when their engine is killed; returns the codes."""
+    callers = [Caller(program.port, POISON, headers={"X-Request-Id": f"c{i}"}) for i in range(num_callers)]
+
+    def are_in_the_engine() -> bool:
+        return {one["work"] for one in live_requests(program.admin_port).values()} == {"running"}
+
+    wait_until(lambda: len(live_requests(program.admin_port)) == num_callers, "they are in the server")
+    wait_until(are_in_the_engine, "and in the engine")
+    os.kill(engine_state(program.admin_port)["process_id"], signal.SIGKILL)
+    codes = [caller.read_rest().json()["error"]["code"] for caller in callers]
+    for caller in callers:
+        caller.client.close()
+    wait_until(
+        lambda: all(row["ready"] for row in engine_rows(program.admin_port).values()), "both have reached the next"
+    )
+    return codes
+
+
+def test_one_death_under_several_server_processes_is_one_and_the_next_is_another() -> None:
+    with ServerProcess("scripted", server__workers=2, engine__restart_wait_s=0.01) as program:
+        for _ in range(2):
+            assert set(kill_beneath(program, 8)) == {"engine_lost"}
+        for _ in range(4):
+            refused = request(program.port, "POST", CHAT, POISON.body())
+            assert (refused.status, refused.json()["error"]["code"]) == (502, "engine_refused")

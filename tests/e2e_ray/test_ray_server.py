@@ -174,7 +174,7 @@ def test_a_killed_servers_requests_are_aborted_within_its_lease(
             mine.client.close()
             keeper = other.running.fleet.keepers["engine"]
             assert isinstance(keeper, RayKeeper)
-            other.call(lambda: keeper.retire(1.0))
+            other.call(keeper.retire)
         for caller in callers:
             caller.client.close()
     assert_serves(server)

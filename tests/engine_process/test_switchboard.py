@@ -34,9 +34,9 @@ class Board:
     def __init__(self) -> None:
         self.core: EngineCore
         self.core, model = simulated_core()
-        self.board = Switchboard(self.core, 4, model)
-        assert isinstance(self.board.join(1), EngineReady)
-        self.board.join(2)
+        self.board = Switchboard(self.core, 4, model, "this start")
+        first, second = self.board.join(1), self.board.join(2)
+        assert first == second == EngineReady(4, model, life="this start")
 
     def step(self) -> dict[int, list[TokenDelta]]:
         parts = self.board.route(self.core.step(0.0), 0.25)

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tidegate.engine.framing import encode_frame
-from tidegate.engine.messages import CacheFlushed, Farewell
+from tidegate.engine.messages import CacheFlushed, EngineReady, Farewell
 from tidegate.engines.local import channel as channel_module
 from tidegate.engines.local.client import MAX_FLUSHES
 from tidegate.errors import EngineLost, EngineRefused, EngineUnavailable
@@ -13,6 +13,7 @@ from tidegate.inference.finish import EngineFinish
 from tidegate.inference.hop import HopLabels
 from tidegate.inference.request import InferenceRequest
 from tidegate.inference.sampling import SamplingParams, StopRules
+from tidegate.lifecycle.poison import PoisonWatch
 from tidegate.testing.check_engine import RecordingSink
 from tidegate.testing.engine_pair import EnginePair, simulated_core
 from tidegate.testing.manual_clock import ManualClock
@@ -64,6 +65,65 @@ def test_what_completes_between_two_deaths_is_not_refused() -> None:
     pair.engine.submit(make_request("d"), again)
     pair.run()
     assert again.finishes == {0: EngineFinish.LENGTH}
+
+
+def shared_by_two() -> list[EnginePair]:
+    """Returns an engine as two server processes have it, which tell each other what they hold against requests."""
+    watches = [PoisonWatch(), PoisonWatch()]
+    watches[0].on_blame, watches[1].on_blame = watches[1].take, watches[0].take
+    return [EnginePair(simulated_core, ManualClock(), is_ready=False, poison=watch) for watch in watches]
+
+
+def die_for_both(pairs: list[EnginePair], epoch: int, life: str | None) -> None:
+    """One request in two processes, once more under another id; both lose their connection."""
+    for pair in pairs:
+        pair.start()
+        pair.connect(EngineReady(epoch, pair.model, life=life))
+        pair.engine.submit(make_request(f"r{epoch}"), RecordingSink())
+        pair.turn()
+    for pair in pairs:
+        pair.lose()
+
+
+def test_a_death_that_two_server_processes_saw_counts_once_and_the_next_one_again() -> None:
+    pairs = shared_by_two()
+    die_for_both(pairs, 1, "first")
+    for pair in pairs:
+        assert pair.engine.statistics().num_poison_suspects == 1
+    die_for_both(pairs, 2, "second")
+    for pair in pairs:
+        pair.start()
+        pair.connect(EngineReady(3, pair.model, life="third"))
+        with pytest.raises(EngineRefused):
+            pair.engine.submit(make_request("last"), RecordingSink())
+
+
+def test_a_process_dies_once_however_often_connections_to_it_are_lost() -> None:
+    pairs = shared_by_two()
+    for epoch in (1, 2, 3):
+        die_for_both(pairs, epoch, "the only one")
+
+
+def test_starts_of_which_the_engine_tells_nothing_are_told_apart_all_the_same() -> None:
+    pairs = shared_by_two()[:1]
+    die_for_both(pairs, 1, None)
+    die_for_both(pairs, 2, None)
+    with pytest.raises(EngineRefused):
+        die_for_both(pairs, 3, None)
+
+
+def test_hanging_up_blames_nobody() -> None:
+    pair = make_pair()
+    for name in "abc":
+        sink = RecordingSink()
+        pair.engine.submit(make_request(name), sink)
+        pair.turn()
+        pair.channel.close()
+        pair.lose()
+        assert isinstance(sink.error, EngineLost)
+        pair.start()
+        pair.connect()
+    assert pair.engine.statistics().num_poison_suspects == 0
 
 
 def test_an_engine_that_was_told_to_end_blames_nobody() -> None:

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tidegate.engines.local.condition import EngineCondition, EnginePhase, describe_end
+from tidegate.engines.life.condition import EngineCondition, EnginePhase, describe_end
 from tidegate.engines.local.cpu_time import cpu_seconds
 from tidegate.engines.local.hang_watch import BUSY_FACTOR, Hang, HangWatch, Signs
 from tidegate.engines.local.supervisor import SupervisorSettings

@@ -1,7 +1,7 @@
 import pytest
 
 from tidegate.engine.exit_code import EngineExit
-from tidegate.engines.local.restart_policy import EngineEnd, GiveUp, Restart, RestartPolicy, RestartSettings
+from tidegate.engines.life.restart_policy import EngineEnd, GiveUp, Restart, RestartPolicy, RestartSettings
 
 SETTINGS = RestartSettings(first_wait_s=1.0, max_wait_s=5.0, healthy_s=60.0, max_failed_starts=3)
 KILLED = -9

@@ -93,7 +93,7 @@ def test_a_silent_actor_is_ended_and_each_request_fails_once() -> None:
 def test_an_engine_that_dies_in_an_actor_that_lives_is_another_epoch_of_the_same_session() -> None:
     async def act(scene: HostScene) -> None:
         sinks = await begin(scene, "a", "b")
-        await scene.door.restart_engine()
+        await scene.door.restart_engine(None)
         await scene.until(lambda: all(sink.has_ended for sink in sinks) and scene.engine.is_ready)
         assert all(isinstance(sink.error, EngineLost) for sink in sinks)
         assert (scene.engine.statistics().epoch, scene.door.num_sessions) == (2, 1)
@@ -363,7 +363,9 @@ def test_before_the_actor_answers_the_engine_says_what_it_waits_for() -> None:
         while scene.door.num_sessions == 0:
             await asyncio.sleep(0)
         condition = scene.engine.statistics().condition
-        assert condition == "its actor was asked for and has not answered yet"
+        assert condition == (
+            "its actor was asked for and has not answered yet: Ray looks for a place with CPU=2, or it starts"
+        )
         await asyncio.sleep(3 * IMPATIENT.stall_timeout_s)
         assert scene.door.num_kills == 0, "an actor that waits for a machine is not silent"
         scene.door.is_silent = False

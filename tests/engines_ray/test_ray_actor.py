@@ -3,17 +3,24 @@
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
 
+from harness.byte_folder import write_byte_folder
 from harness.ray_cluster import RayClusterProcess
-from harness.ray_scene import LEASE_S, SIMULATED, RayScene
+from harness.ray_scene import LEASE_S, PATIENCE_S, SIMULATED, RayScene
+from harness.stand_in_vllm_actor import StandInVllmActor
+from tidegate.cli.model_loading import load_model
 from tidegate.cli.model_source import find_model
+from tidegate.cli.ray_keeper import hosted_spec
+from tidegate.cli.settings_sources import resolve
+from tidegate.cli.vllm_actor import VllmActor
 from tidegate.engine.options import EngineOptions
+from tidegate.engines.life.start_failed import EngineStartFailed
 from tidegate.engines.ray.actor_spec import HostedEngineSpec
-from tidegate.engines.remote.start_failed import RemoteStartFailed
-from tidegate.errors import EngineLost
+from tidegate.errors import EngineLost, InvalidValue, UnsupportedParameter
 from tidegate.inference.finish import EngineFinish
 from tidegate.testing.check_engine import (
     CHECKS,
@@ -91,7 +98,7 @@ def test_a_restart_of_the_engine_is_a_new_epoch_of_the_same_boot(cluster: RayClu
     async def act(scene: RayScene) -> None:
         before, epoch = await scene.door.identify(), scene.engine.statistics().epoch
         (sink,) = await begin(scene, "open")
-        await scene.door.restart_engine()
+        assert await scene.door.restart_engine(None)
         await scene.until(lambda: sink.has_ended and scene.engine.is_ready)
         assert (await scene.door.identify()).boot == before.boot
         assert scene.engine.statistics().epoch == epoch + 1
@@ -142,11 +149,61 @@ async def until_active(scene: RayScene, number: int) -> None:
 
 def test_an_actor_made_with_other_settings_is_not_served(cluster: RayClusterProcess) -> None:
     async def go() -> None:
-        async with RayScene(cluster.address, SHARED):
+        async with RayScene(cluster.address, SHARED) as scene:
             other = RayScene(cluster.address, SHARED, msgspec.structs.replace(SIMULATED, lease_s=9.0))
-            with pytest.raises(RemoteStartFailed, match="other settings"):
+            with pytest.raises(EngineStartFailed, match="other settings"):
                 await other.__aenter__()
-            await other.__aexit__()
+            await other.link.aclose()
+            assert not await other.door.retire(PATIENCE_S), "it is not ours to end"
+            await serve_one(scene, "after")
+
+    asyncio.run(go())
+
+
+def vllm_spec(folder: Path) -> HostedEngineSpec:
+    named = {"engine.kind": "ray", "engine.ray_engine": "vllm", "model.source": str(write_byte_folder(folder))}
+    settings = resolve(None, {}, {**named, "engine.restart_wait_s": 0.01}, is_file_required=False).settings
+    return msgspec.structs.replace(hosted_spec(settings, load_model(settings)), lease_s=LEASE_S)
+
+
+def test_vllm_in_an_actor_keeps_the_port_and_is_replaced_when_its_process_dies(
+    cluster: RayClusterProcess, tmp_path: Path
+) -> None:
+    """Its library is a stand-in: what is checked is all that is around it."""
+
+    async def go() -> None:
+        spec = vllm_spec(tmp_path)
+        async with RayScene(cluster.address, "vllm", spec, actor_class=StandInVllmActor) as scene:
+            for check in CHECKS:
+                await check(scene)  # type: ignore[arg-type]
+            await scene.until(lambda: scene.engine.is_ready)
+            epoch = scene.engine.statistics().epoch
+            (sink,) = await begin(scene, "open", max_tokens=4_000)
+            assert await scene.door.restart_engine(None)
+            await scene.until(lambda: sink.has_ended and scene.engine.is_ready)
+            assert isinstance(sink.error, EngineLost)
+            assert scene.engine.statistics().epoch == epoch + 1
+            refused = RecordingSink()
+            request = scene.make_request("refused")
+            scene.engine.submit(msgspec.structs.replace(request, num_logprobs=999), refused)
+            await scene.until(lambda: refused.has_ended)
+            assert isinstance(refused.error, InvalidValue | UnsupportedParameter), "the carrier's checks are made there"
+            await serve_one(scene, "after")
+            await scene.link.aclose()
+            assert await scene.door.retire(PATIENCE_S)
+
+    asyncio.run(go())
+
+
+def test_where_vllm_is_not_installed_the_server_says_what_is_missing_on_that_machine(
+    cluster: RayClusterProcess, tmp_path: Path
+) -> None:
+    async def go() -> None:
+        scene = RayScene(cluster.address, "no-vllm", vllm_spec(tmp_path), actor_class=VllmActor)
+        with pytest.raises(EngineStartFailed, match="not installed: pip install 'tidegate"):
+            await scene.__aenter__()
+        await scene.link.aclose()
+        assert await scene.door.retire(PATIENCE_S)
 
     asyncio.run(go())
 
@@ -162,6 +219,7 @@ def test_llama_cpp_in_an_actor_keeps_the_port(cluster: RayClusterProcess) -> Non
         async with RayScene(cluster.address, "llama", spec) as scene:
             for check in (check_every_choice_ends_once, check_token_counts_add_up, check_abort_is_idempotent_and_ends):
                 await check(scene)
-            await scene.door.retire(1.0)
+            await scene.link.aclose()
+            assert await scene.door.retire(PATIENCE_S)
 
     asyncio.run(go())

@@ -9,8 +9,8 @@ import pytest
 from harness.remote_scene import RemoteScene
 from harness.sglang_speech import SglangSpeech
 from harness.vllm_speech import VllmSpeech
+from tidegate.engines.life.start_failed import EngineStartFailed
 from tidegate.engines.remote.remote_grammar import GrammarWriter
-from tidegate.engines.remote.start_failed import RemoteStartFailed
 from tidegate.engines.sglang.sglang_kind import SglangKind
 from tidegate.engines.vllm_http.vllm_kind import VllmKind
 from tidegate.inference.model_info import ModelInfo
@@ -60,7 +60,7 @@ def test_an_engine_that_does_not_fit_is_refused_with_the_numbers(case: tuple[Cal
 
     async def run() -> None:
         async with make() as scene:
-            with pytest.raises(RemoteStartFailed, match=words):
+            with pytest.raises(EngineStartFailed, match=words):
                 await scene.watch.wait_ready()
             assert scene.url_of_stand_in in (scene.engine.statistics().condition or "")
 

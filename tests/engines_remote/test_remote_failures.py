@@ -11,7 +11,7 @@ from harness.remote_scene import QUICK, RemoteScene
 from harness.remote_stand_in import Fault
 from harness.sglang_speech import SglangSpeech
 from harness.vllm_speech import VllmSpeech
-from tidegate.engines.remote.start_failed import RemoteStartFailed
+from tidegate.engines.life.start_failed import EngineStartFailed
 from tidegate.engines.sglang.sglang_kind import SglangKind
 from tidegate.engines.vllm_http.vllm_kind import VllmKind
 from tidegate.errors import EngineLost, EngineRefused, EngineUnavailable, ServeError
@@ -316,7 +316,7 @@ def test_more_tokens_than_were_asked_for_are_not_believed(name: str) -> None:
 @both
 def test_a_wrong_key_is_said_at_the_start(name: str) -> None:
     async def play(scene: RemoteScene) -> None:
-        with pytest.raises(RemoteStartFailed, match=r"engine\.api_key_file"):
+        with pytest.raises(EngineStartFailed, match=r"engine\.api_key_file"):
             await scene.watch.wait_ready()
 
     scene = make_scene(name, waits=False, api_key="mine")

@@ -15,8 +15,8 @@ from harness.llm_stand_in import (
     StandInLibrary,
     VLLMClientError,
 )
+from tidegate.engines.life.start_failed import EngineStartFailed
 from tidegate.engines.remote.remote_grammar import GrammarWriter
-from tidegate.engines.remote.start_failed import RemoteStartFailed
 from tidegate.engines.vllm import llm_carrier, watch
 from tidegate.errors import EngineLost, EngineRefused, EngineUnavailable, InternalError, InvalidValue
 from tidegate.testing.check_engine import RecordingSink
@@ -77,7 +77,7 @@ def test_a_restart_that_was_asked_for_fails_what_is_open_and_waits_for_nothing()
         sink = RecordingSink()
         scene.engine.submit(scene.make_request("open", max_tokens=4000), sink)
         await scene.until(lambda: sink.has_begun)
-        scene.watch.restart()
+        await scene.watch.restart()
         await scene.until(lambda: scene.engine.statistics().epoch == 2 and scene.engine.is_ready)
         sink.check()
         assert isinstance(sink.error, EngineLost)
@@ -103,7 +103,7 @@ def test_what_can_never_be_served_is_given_up_at_once_with_the_reason(case: tupl
     spoil(library)
 
     async def act(scene: LlmScene) -> None:
-        with pytest.raises(RemoteStartFailed, match=words):
+        with pytest.raises(EngineStartFailed, match=words):
             await scene.watch.wait_ready()
         assert "given up" in (scene.engine.statistics().condition or "")
 
@@ -127,9 +127,9 @@ def test_starts_that_fail_again_and_again_are_given_up_and_a_restart_takes_them_
     library.start_faults = [RuntimeError("no memory")] * 3
 
     async def act(scene: LlmScene) -> None:
-        with pytest.raises(RemoteStartFailed, match="no memory"):
+        with pytest.raises(EngineStartFailed, match="no memory"):
             await scene.watch.wait_ready()
-        scene.watch.restart()
+        await scene.watch.restart()
         await scene.watch.wait_ready()
         assert scene.engine.is_ready
 

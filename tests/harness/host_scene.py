@@ -47,6 +47,8 @@ class FaultyDoor(ActorDoor):
         self._care: asyncio.Task[None] | None = None
         self._late: list[bytes] = []
 
+    wanted = "a place with CPU=2"
+
     async def open(self) -> None:
         self.is_dead = False
         if self.host is None:
@@ -100,12 +102,16 @@ class FaultyDoor(ActorDoor):
     async def identify(self) -> ActorFacts:
         raise NotImplementedError
 
-    async def restart_engine(self) -> None:
-        self.pair.restart()
-
-    async def retire(self, drain_s: float) -> None:
+    async def restart_engine(self, drain_s: float | None) -> bool:
         assert self.host is not None
-        await self.host.drain(drain_s)
+        if drain_s is not None and not await self.host.drain(drain_s):
+            return False
+        self.pair.restart()
+        return True
+
+    async def retire(self, patience_s: float) -> bool:
+        assert self.host is not None
+        return await self.host.retire(patience_s)
 
     async def aclose(self) -> None:
         if self._care is not None:

@@ -213,11 +213,11 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
             "engines/local/supervisor.py SupervisorSettings.stop_grace_s",
         ),
         "what_never_starts_is_given_up_with_its_last_words": (
-            "engines/local/restart_policy.py RestartSettings.max_failed_starts",
+            "engines/life/restart_policy.py RestartSettings.max_failed_starts",
         ),
     },
     "engines/test_restart_policy.py": {
-        "each_life_is_decided": ("engines/local/restart_policy.py RestartSettings.max_wait_s",),
+        "each_life_is_decided": ("engines/life/restart_policy.py RestartSettings.max_wait_s",),
     },
     "core/test_kv_manager.py": {
         "what_is_cached_makes_room_from_its_end_and_the_oldest_first": ("core/kv/manager.py EVICTED_AT_ONCE",),
@@ -272,6 +272,11 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     "e2e/test_engine_death.py": {
         "an_engine_that_answers_and_makes_no_step_is_replaced": ("cli/settings.py EngineSettings.stall_timeout_s",),
     },
+    "cli/test_admin_client.py": {
+        "a_server_that_does_not_answer_is_given_up": ("cli/admin_client.py TIMEOUT_S",),
+        "an_answer_that_is_none_is_told": ("cli/admin_client.py MAX_ANSWER_BYTES",),
+        "a_credential_that_is_none_is_told": ("cli/admin_client.py MAX_TOKEN_BYTES",),
+    },
     "cli/test_worker_control.py": {
         "an_answer_beyond_the_bound_is_left_out": ("cli/worker_control.py MAX_ANSWER_BYTES",),
         "what_is_no_question_gets_no_answer": ("cli/worker_control.py MAX_QUESTION_BYTES",),
@@ -281,7 +286,7 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "lifecycle/test_poison.py": {
         "the_watch_is_bounded_and_lets_the_oldest_go": ("lifecycle/poison.py MAX_SUSPECTS",),
-        "a_death_long_after_one_that_was_told_is_another": ("lifecycle/poison.py SAME_DEATH_S",),
+        "of_the_deaths_that_are_held_against_one_request_the_newest_are_kept": ("lifecycle/poison.py MAX_DEATHS",),
         "old_blame_is_forgotten": ("lifecycle/poison.py FORGOTTEN_AFTER_S",),
         "a_sentence_ends_and_each_relapse_doubles_it_up_to_a_bound": ("lifecycle/poison.py LONGEST_SENTENCE_S",),
     },
@@ -289,6 +294,9 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
         "a_bad_act_is_refused_and_audited": (
             "contract/admin.py MAX_BODY_BYTES",
             "contract/admin.py MAX_WAIT_S",
+            "contract/admin.py MAX_READY_S",
+            "contract/admin.py MAX_NAME_CHARACTERS",
+            "contract/admin.py MAX_URL_CHARACTERS",
             "contract/admin.py MAX_DRAIN_S",
         ),
         "a_query_that_is_none_is_refused": ("contract/admin_query.py MAX_LISTED",),
@@ -336,7 +344,6 @@ REASONS = {
     "serving/answer_recorder.py INLINE_BYTES": "a choice between two ways of the same work; nothing is held",
     "stores/sqlite_ledger.py UPKEEP_S": "a time between two looks; nothing is held",
     "stores/ledger_file.py CHECKED_BYTES": "a choice of how much is read at the start; nothing is held",
-    "stores/redis_ledger.py ANSWER_TIMEOUT_S": "a time; what waits is a request",
     "stores/redis_client.py MAX_CONNECTIONS": "handed to the client library, which makes further calls wait",
     "http/connection_watch.py TICK_S": "a time between two looks; nothing is held",
     "stores/live_keys.py POLL_S": "a time between two looks; nothing is held",
@@ -348,6 +355,7 @@ REASONS = {
     "cli/settings.py EngineSettings.max_replicas": "a number of the operator's, checked when it is read",
     "cli/fleet_scaler.py LOOK_INTERVAL_S": "a time between two looks; nothing is held",
     "cli/fleet_members.py LOOK_INTERVAL_S": "a time between two looks; nothing is held",
+    "cli/admin_client.py CONNECT_TIMEOUT_S": "a time; nothing is held",
     "cli/fleet_roll.py READY_S": "a time; the engine behind it is one",
     "cli/engine_fleet.py LATE_START_S": "a time; nothing is held",
     "cli/fleet_acts.py RESTART_WAIT_S": "a time; the restart behind it is one",

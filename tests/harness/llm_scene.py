@@ -9,7 +9,7 @@ import numpy as np
 
 from harness.llm_stand_in import StandInLibrary
 from harness.remote_scene import FACTS, PATIENCE_S
-from tidegate.engines.local.restart_policy import RestartSettings
+from tidegate.engines.life.restart_policy import RestartSettings
 from tidegate.engines.remote.client import RemoteEngine
 from tidegate.engines.vllm.engine_arguments import VllmPlan
 from tidegate.engines.vllm.llm_carrier import LlmCarrier

@@ -59,8 +59,9 @@ class RayClusterProcess:
         self.address = ""
 
     def __enter__(self) -> "RayClusterProcess":
-        source = str(Path(__file__).parents[2] / "src")
-        self.environment["PYTHONPATH"] = os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])
+        root = Path(__file__).parents[2]
+        paths = [str(root / "src"), str(root / "tests"), os.environ.get("PYTHONPATH", "")]
+        self.environment["PYTHONPATH"] = os.pathsep.join(paths)
         saved = dict(os.environ)
         os.environ.update(self.environment)
         self._stack.callback(_restore, saved)

@@ -13,6 +13,7 @@ from tidegate.engine.options import EngineOptions
 from tidegate.engines.local.client import LocalEngine
 from tidegate.engines.ray.actor_spec import ActorNeeds, HostedEngineSpec
 from tidegate.engines.ray.cluster import ClusterAddress
+from tidegate.engines.ray.engine_actor import EngineActor
 from tidegate.engines.ray.ray_door import RayDoor
 from tidegate.engines.ray.ray_link import LinkSettings, RayLink
 from tidegate.inference.request import InferenceRequest
@@ -33,17 +34,26 @@ _NAMES = count(1)
 class RayScene:
     """Used as an async context manager; ready when entered. `name`: the actor's, which is shared, and stays."""
 
-    def __init__(self, address: str, name: str, spec: HostedEngineSpec = SIMULATED, prompt_tokens: int = 20) -> None:
+    def __init__(
+        self,
+        address: str,
+        name: str,
+        spec: HostedEngineSpec = SIMULATED,
+        prompt_tokens: int = 20,
+        actor_class: type[EngineActor] = EngineActor,
+    ) -> None:
         self._where = ClusterAddress(address, "tests")
         self._name = name
         self._spec = spec
+        self._class = actor_class
         self._prompt_tokens = prompt_tokens
         self.notes: list[str] = []
         self.reports: list[dict[str, Any]] = []
 
     async def __aenter__(self) -> "RayScene":
         self.engine = LocalEngine(self.reports.append)
-        self.door = RayDoor(self._where, self._name, self._spec, ActorNeeds(num_cpus=0.1, is_detached=True))
+        needs = ActorNeeds(num_cpus=0.1, is_detached=True)
+        self.door = RayDoor(self._where, self._name, self._spec, needs, self._class)
         session = f"session-{os.getpid()}-{next(_NAMES)}"
         numbers = count(1)
         self.link = RayLink(

@@ -94,15 +94,16 @@ class StandIn:
 
     async def start(self) -> "StandIn":
         """Listens, on the same port as before."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
         self._stepper = asyncio.create_task(self._step(), name="steps of the stand-in")
         return self
 
     async def die(self) -> None:
         """Vanishes: connections are reset, and nobody listens any more."""
-        if self._server is not None:
-            self._server.close()
+        server, self._server = self._server, None
+        if server is not None:
+            await _close(server)
         for exchange in list(self._exchanges):
             exchange.writer.transport.abort()
         if self._stepper is not None:
@@ -120,21 +121,38 @@ class StandIn:
         while True:
             await asyncio.sleep(0 if self.pair.step() else 0.0005)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._handlers.add(task)
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Called with each connection at once: an end that comes before its handler's first step finds it.
+
+        Some are accepted a turn after the end.
+        """
+        if self._server is None:
+            writer.transport.abort()
+            return
         self.num_connections += 1
         exchange = Exchange(self, reader, writer)
         self._exchanges.add(exchange)
+        task = asyncio.create_task(self._serve(exchange), name="connection of the stand-in")
+        self._handlers.add(task)
+        task.add_done_callback(self._handlers.discard)
+
+    async def _serve(self, exchange: "Exchange") -> None:
         try:
             with contextlib.suppress(OSError, asyncio.IncompleteReadError):
                 while await exchange.serve_one():
                     pass
         finally:
             self._exchanges.discard(exchange)
-            self._handlers.discard(task)
-            writer.transport.abort()
+            exchange.writer.transport.abort()
+
+
+async def _close(server: asyncio.Server) -> None:
+    """Closes a server; one that was accepted in the same turn of the loop would be left open (CPython 3.11)."""
+    for socket in server.sockets:
+        asyncio.get_running_loop().remove_reader(socket.fileno())
+    for _ in range(2):
+        await asyncio.sleep(0)
+    server.close()
 
 
 class Exchange:

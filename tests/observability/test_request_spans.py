@@ -1,9 +1,13 @@
 """The spans of one request: which there are, how they lie, what they are called, and what stands in them."""
 
+import importlib
+import pkgutil
 from typing import Any
 
 import msgspec
 import pytest
+from opentelemetry.semconv import attributes
+from opentelemetry.semconv._incubating import attributes as incubating
 
 from harness.traced import PARENT, RECEIVED, SPAN, TRACE, recorded_reply, recorded_work
 from tidegate.observability.access_log import HttpEnded
@@ -13,6 +17,7 @@ from tidegate.observability.request_trace import child_span_id
 from tidegate.observability.span import Span, SpanKind
 
 SITE = SpanSite("host-1")
+CHAT = "/v1/chat/completions"
 
 
 def spans(reply: HttpEnded, work: RequestEnded | None) -> dict[str, Span]:
@@ -67,7 +72,7 @@ def test_names_are_those_of_the_conventions() -> None:
     server = found["POST /v1/chat/completions"].attributes
     assert server["http.route"] == server["url.path"] == "/v1/chat/completions"
     assert server["http.response.status_code"] == 200
-    assert server["client.address"] == "10.0.0.9"
+    assert (server["client.address"], server["client.port"]) == ("10.0.0.9", 4000)
     assert server["http.request.header.x-request-id"] == ("mine",)
     assert server["tidegate.outcome"] == "stop"
 
@@ -75,8 +80,27 @@ def test_names_are_those_of_the_conventions() -> None:
 ENDS: dict[str, tuple[dict[str, Any], dict[str, Any] | None, str | None, str | None, set[str]]] = {
     "a caller's mistake": ({"status": 400, "code": "invalid_value", "outcome": "error"}, None, None, None, set()),
     "no route": ({"status": 404, "code": "route_not_found", "outcome": "error"}, None, None, None, set()),
-    "refused by the gate": ({"status": 429, "code": "queue_full", "outcome": "error"}, None, None, None, set()),
-    "no capacity": ({"status": 503, "code": "no_capacity", "outcome": "error"}, None, "no_capacity", None, set()),
+    "refused by the gate": (
+        {"status": 429, "code": "queue_full", "outcome": "error"},
+        {"outcome": "error", "code": "queue_full", "queue_s": None, "first_token_s": None},
+        None,
+        "queue_full",
+        {"queue"},
+    ),
+    "refused after the head of its stream": (
+        {},
+        {"outcome": "error", "code": "no_capacity", "queue_s": None, "first_token_s": None},
+        "no_capacity",
+        "no_capacity",
+        {"queue"},
+    ),
+    "no room for its body": (
+        {"status": 503, "code": "no_capacity", "outcome": "error"},
+        None,
+        "no_capacity",
+        None,
+        set(),
+    ),
     "a fault of ours": ({"status": 500, "outcome": "error"}, None, "500", None, set()),
     "the engine was lost before its first word": (
         {"status": 502, "code": "engine_lost", "outcome": "error"},
@@ -124,6 +148,75 @@ def test_an_error_is_what_went_wrong_on_our_side(
     assert {"queue", "prefill", "decode"} & found.keys() == stages
     if work is not None:
         assert found["chat m"].error == found["chat m"].attributes.get("error.type") == work_error
+
+
+CUTS: dict[str, tuple[dict[str, Any], str, float, dict[str, Any]]] = {
+    "in the gate": ({"queue_s": None, "first_token_s": None}, "queue", 1.2, {"admitted_s": None}),
+    "in the engine's queue": ({"queue_s": None, "first_token_s": None}, "queue", 1.2, {}),
+    "in the prefill": ({"first_token_s": None}, "prefill", 1.2, {}),
+    "between tokens": ({}, "decode", 1.8, {}),
+}
+
+
+@pytest.mark.parametrize(("work", "name", "end_s", "details"), CUTS.values(), ids=CUTS)
+def test_the_stage_that_was_cut_off_says_so_and_ends_with_the_work(
+    work: dict[str, Any], name: str, end_s: float, details: dict[str, Any]
+) -> None:
+    made = recorded_work(outcome="deadline", code="deadline_exceeded", **work)
+    assert made.details is not None
+    told = msgspec.structs.replace(made.details, left_s=1.2, **details)
+    found = spans(recorded_reply(), msgspec.structs.replace(made, details=told))
+    stages = {name: found[name] for name in ("queue", "prefill", "decode") if name in found}
+    assert [stage.name for stage in stages.values() if stage.error == "deadline_exceeded"] == [name]
+    assert [stage.name for stage in stages.values() if "error.type" in stage.attributes] == [name]
+    assert round(stages[name].end - RECEIVED, 6) == end_s
+    assert round(found["chat m"].end - RECEIVED, 6) == 1.2
+    has_waited_out = name != "queue"
+    assert stages["queue"].attributes["tidegate.queue.outcome"] == (
+        "started" if has_waited_out else "deadline_exceeded"
+    )
+    gate_s = stages["queue"].attributes.get("tidegate.queue.gate_s")
+    assert gate_s == (None if "admitted_s" in details else pytest.approx(0.1))
+    assert ("gen_ai.response.id" in found["chat m"].attributes) is has_waited_out
+    assert ("gen_ai.usage.input_tokens" in found["chat m"].attributes) is has_waited_out
+
+
+def test_a_whole_answer_has_no_time_to_its_first_chunk() -> None:
+    found = spans(recorded_reply(), recorded_work(is_stream=False))
+    assert "gen_ai.response.time_to_first_chunk" not in found["chat m"].attributes
+
+
+ODD = {
+    "no route": ({"route": "unmatched", "method": "GET"}, "GET", "GET", None),
+    "a method of the caller's own": ({"method": "other"}, "HTTP /v1/chat/completions", "_OTHER", CHAT),
+    "neither": ({"route": "unmatched", "method": "other"}, "HTTP", "_OTHER", None),
+}
+
+
+@pytest.mark.parametrize(("reply", "name", "method", "route"), ODD.values(), ids=ODD)
+def test_what_a_caller_invents_is_in_no_name(reply: dict[str, Any], name: str, method: str, route: str | None) -> None:
+    attributes = spans(recorded_reply(**reply), None)[name].attributes
+    assert attributes["http.request.method"] == method
+    assert attributes.get("http.route") == attributes.get("url.path") == route
+
+
+def test_every_name_that_is_not_ours_is_one_of_the_conventions() -> None:
+    known = {
+        value
+        for package in (attributes, incubating)
+        for module in pkgutil.iter_modules(package.__path__, package.__name__ + ".")
+        for name, value in vars(importlib.import_module(module.name)).items()
+        if name.isupper() and isinstance(value, str)
+    }
+    work = recorded_work(num_retries=1)
+    assert work.details is not None
+    full = {"seed": 1, "output_type": "json", "num_choices": 2, "num_reasoning_tokens": 1, "top_p": 0.5, "top_k": 4}
+    details = msgspec.structs.replace(work.details, presence_penalty=0.5, frequency_penalty=0.5, **full)
+    found = spans(recorded_reply(user_agent="x"), msgspec.structs.replace(work, details=details))
+    names = {name for span in found.values() for name in span.attributes}
+    assert {"gen_ai.request.seed", "gen_ai.output.type", "gen_ai.request.top_k"} <= names
+    own = {name for name in names if name.startswith("tidegate.")}
+    assert names - own - known == {"http.request.header.x-request-id"}, "headers are named by a pattern"
 
 
 def test_what_is_not_recorded_has_no_spans() -> None:

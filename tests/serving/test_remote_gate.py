@@ -20,7 +20,7 @@ from tidegate.errors import (
     ServerDraining,
 )
 from tidegate.lifecycle.drain import Drain, DrainEvent
-from tidegate.lifecycle.poison import PoisonWatch, Suspect
+from tidegate.lifecycle.poison import PoisonWatch, Suspect, death_id
 from tidegate.lifecycle.principal import ANONYMOUS, Principal, Quotas
 from tidegate.lifecycle.ticket import Ticket
 from tidegate.serving.gate import Entrant, KeySlot
@@ -147,10 +147,11 @@ def test_what_one_process_holds_against_a_request_is_told_to_all_and_to_those_wh
         other = RemoteGate(scene.path, Drain(), {"m": second, "another": PoisonWatch()})
         other.start()
         await until(lambda: other.is_connected)
-        own.note_death([Suspect(b"p", has_output=False)], 1.0)
+        own.note_death([Suspect(b"p", has_output=False)], 4.0, death_id("one"))
         await until(lambda: second.statistics().num_suspects)
+        assert second.note_death([Suspect(b"p", has_output=False)], 4.0, death_id("one")) == 0, "the same one"
         assert not has_heard(second)
-        second.note_death([Suspect(b"p", has_output=False)], 4.0)
+        assert second.note_death([Suspect(b"p", has_output=False)], 4.0, death_id("another")) == 1
         for watch in (own, kept, second):
             await until(lambda watch=watch: has_heard(watch))  # type: ignore[misc]
         late = RemoteGate(scene.path, Drain(), {"m": third})

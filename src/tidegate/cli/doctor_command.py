@@ -27,11 +27,11 @@ from tidegate.cli.engine_specs import ModelSpec, SpecError, model_specs
 from tidegate.cli.finding import Finding, Level, ok, problem, warning
 from tidegate.cli.hugging_face import HuggingFace
 from tidegate.cli.inner_engine import inner_settings
-from tidegate.cli.machine_facts import available_bytes, usable_processors
 from tidegate.cli.model_source import Hub, find_model
 from tidegate.cli.model_source_error import ModelSourceError
 from tidegate.cli.remote_settings import is_vllm
 from tidegate.cli.settings import Settings
+from tidegate.machine import available_bytes, usable_processors
 
 _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.PROBLEM: "red"}
 _PIPED_WIDTH = 160
@@ -112,11 +112,11 @@ def _software(settings: Settings, probe: LlamaProbe | None) -> list[Finding]:
 
 def _model_file(settings: Settings, hub: Hub, *, has_gpu: bool) -> tuple[ModelFileFacts | None, list[Finding]]:
     """Looks at the model file without any library; None where there is no file to look at."""
+    settings = inner_settings(settings)
     if is_vllm(settings):
         return None, [
             ok("model file", f"not looked at: vLLM reads {settings.model.source or 'MODEL, which is not given'}")
         ]
-    settings = inner_settings(settings)
     if settings.engine.kind != "llama":
         where = f"at {settings.engine.url}" if settings.engine.url else "needs no model"
         return None, [ok("model file", f"none here: the {settings.engine.kind} engine {where}")]

@@ -20,8 +20,9 @@ from tidegate.cli.remote_settings import is_remote, is_vllm, reads_folder
 from tidegate.cli.settings import Settings
 from tidegate.cli.wiring import engine_options
 from tidegate.engine.options import OptionsError, decode_options, encode_options
-from tidegate.engines.local.restart_policy import RestartSettings
-from tidegate.engines.local.supervisor import EngineStartFailed, Supervisor, SupervisorSettings
+from tidegate.engines.life.restart_policy import RestartSettings
+from tidegate.engines.life.start_failed import EngineStartFailed
+from tidegate.engines.local.supervisor import Supervisor, SupervisorSettings
 from tidegate.sizing.gguf_header import GgufHeader
 
 _START_TIMEOUT_S = 120.0
@@ -93,6 +94,8 @@ async def _start(settings: Settings, loaded: LoadedModel) -> Finding:
         await supervisor.wait_ready()
         model = supervisor.engine.statistics().model
     except EngineStartFailed as error:
+        if error.exit_code is None:
+            return problem("engine", str(error), "see the rows above")
         words = " / ".join(error.last_lines[-3:]) or "it wrote nothing"
         return problem("engine", f"does not start (exit code {error.exit_code}): {words}", "see the rows above")
     except (OSError, ValueError) as error:

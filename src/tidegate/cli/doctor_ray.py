@@ -10,9 +10,9 @@ from tidegate.cli.load_error import LoadError
 from tidegate.cli.model_loading import LoadedModel, engine_fault
 from tidegate.cli.ray_keeper import actor_needs, check_ray, make_ray_keeper
 from tidegate.cli.settings import Settings
+from tidegate.engines.life.start_failed import EngineStartFailed
 from tidegate.engines.ray.cluster import CLUSTER, LOCAL, ClusterAddress, call_aside, load_ray
 from tidegate.engines.ray.ray_trouble import trouble_of
-from tidegate.engines.remote.start_failed import RemoteStartFailed
 from tidegate.observability.logs import LogFormat, LogSettings, build_logger
 
 _SUBJECT = "Ray"
@@ -80,13 +80,13 @@ async def _start(settings: Settings, loaded: LoadedModel, shown: str) -> Finding
             await keeper.start()
             await keeper.wait_ready()
         model = keeper.engine.statistics().model
-    except RemoteStartFailed as error:
+    except EngineStartFailed as error:
         return problem(_SUBJECT, str(error), _PAGE)
     except TimeoutError:
         condition = keeper.engine.statistics().condition
         return problem(_SUBJECT, f"no engine within {_START_TIMEOUT_S:g} s: {condition}", _PAGE)
     finally:
-        await keeper.retire(0.0)
+        await keeper.retire()
     fault = engine_fault(loaded, model)
     if fault is not None:
         return problem(_SUBJECT, fault, "change it in tidegate.toml; `tidegate config` shows where each value is from")

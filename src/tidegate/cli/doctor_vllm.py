@@ -7,7 +7,7 @@ from tidegate.cli.finding import Finding, ok, problem
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.settings import Settings
 from tidegate.cli.vllm_engine import make_vllm_watch
-from tidegate.engines.remote.start_failed import RemoteStartFailed
+from tidegate.engines.life.start_failed import EngineStartFailed
 from tidegate.engines.vllm.engine_arguments import UnusableOptions
 from tidegate.engines.vllm.installed_vllm import check_main, vllm_version
 
@@ -41,7 +41,7 @@ async def _start(settings: Settings, loaded: LoadedModel) -> Finding:
             await watch.wait_ready()
         took_s = asyncio.get_running_loop().time() - began
         model = watch.engine.statistics().model
-    except (RemoteStartFailed, TimeoutError) as error:
+    except (EngineStartFailed, TimeoutError) as error:
         words = str(error) or f"it was not ready within {START_TIMEOUT_S:g} s"
         return problem(_SUBJECT, words, "vLLM's own lines above say more")
     finally:

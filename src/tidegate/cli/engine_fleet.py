@@ -74,9 +74,16 @@ class EngineFleet:
         return tuple(self._tie(site, name) for site in self.sites for name in site.engines.parts)
 
     def _tie(self, site: ModelSite, name: str) -> EngineTie:
-        path, pool = self.keepers[name].socket_path, site.engines.pool
+        keeper, pool = self.keepers[name], site.engines.pool
         wish: Wish = "in" if pool is None else _WISHES.get(pool.member(name).health.state, "in")
-        return EngineTie(name, site.loaded.served.name, None if path is None else str(path), self._urls.get(name), wish)
+        return EngineTie(
+            name,
+            site.loaded.served.name,
+            None if keeper.socket_path is None else str(keeper.socket_path),
+            self._urls.get(name),
+            wish,
+            getattr(keeper, "actor", None),
+        )
 
     def join(self, site: ModelSite, url: str | None = None) -> str:
         """Makes one more engine of a model, which is not started yet; returns its name. Raises LoadError."""

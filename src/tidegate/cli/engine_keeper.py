@@ -13,13 +13,14 @@ from tidegate.cli.engine_acts import Acts, EngineActs, RemoteActs, Restartable
 from tidegate.cli.engine_log import relay_to
 from tidegate.cli.engine_specs import EngineSpec
 from tidegate.cli.inner_engine import is_on_ray
-from tidegate.cli.machine_facts import available_bytes, usable_processors
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.remote_settings import is_remote, is_vllm
 from tidegate.cli.wiring import engine_options, supervisor_settings
 from tidegate.engine.options import EngineOptions
+from tidegate.engines.local.client import LocalEngine
 from tidegate.engines.local.supervisor import Supervisor
 from tidegate.lifecycle.poison import PoisonWatch
+from tidegate.machine import available_bytes, usable_processors
 
 if TYPE_CHECKING:  # what only engines on other machines need is imported with them
     from tidegate.cli.ray_keeper import RayKeeper
@@ -57,8 +58,8 @@ def make_keeper(
 class Retirable(Protocol):
     """A keeper whose `aclose` leaves the engine to others that may use it."""
 
-    async def retire(self, drain_s: float) -> None:
-        """Ends the engine for good; what it still has gets `drain_s`."""
+    async def retire(self) -> None:
+        """Ends the engine for good, unless others use it."""
 
 
 class KeeperFactory:
@@ -76,15 +77,15 @@ class KeeperFactory:
     async def retire(self, kept: EngineKeeper) -> None:
         """See `MemberFactory.retire`. What runs for us ends; an engine that others started is let go."""
         if isinstance(kept, Retirable):
-            await kept.retire(0.0)
+            await kept.retire()
         else:
             await kept.aclose()
 
 
 def make_acts(keeper: EngineKeeper) -> Acts:
     """Returns what an operator can do to the engine."""
-    if isinstance(keeper, Restartable):
-        return EngineActs(keeper)
+    if isinstance(keeper, Restartable) and isinstance(keeper.engine, LocalEngine):
+        return EngineActs(keeper, keeper.engine)
     own = getattr(keeper, "acts", None)
     return RemoteActs() if own is None else own
 

@@ -1,4 +1,4 @@
-"""The engine process's log lines, taken into the server's log: one stream of lines, one format."""
+"""What an engine says, taken into the server's log: one stream of lines, one format."""
 
 import json
 from collections.abc import Callable
@@ -8,6 +8,11 @@ from structlog.typing import FilteringBoundLogger
 from tidegate.observability.logs import LEVELS
 
 _OWN_MEMBERS = ("at", "level", "event")
+
+
+def note_to(logger: FilteringBoundLogger) -> Callable[[str], None]:
+    """Returns what takes a note on an engine that an operator should read."""
+    return lambda note: logger.warning("engine note", note=note)
 
 
 def relay_to(logger: FilteringBoundLogger) -> Callable[[bytes], None]:

@@ -11,6 +11,7 @@ import click
 
 from tidegate import __version__
 from tidegate.cli.engine_option import read_engine_options
+from tidegate.cli.ray_section import OnRayKind
 from tidegate.cli.settings import SECTIONS, EngineKind, describe
 from tidegate.cli.settings_sources import DEFAULT_FILE, Resolved, SettingsError, resolve
 
@@ -39,7 +40,7 @@ SERVE_FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "--engine-url": ("engine.url", {"metavar": "URL"}),
     "--ray-address": ("ray.address", {"metavar": "ADDRESS"}),
-    "--ray-engine": ("engine.ray_engine", {"type": click.Choice(["llama", "scripted", "simulated"])}),
+    "--ray-engine": ("engine.ray_engine", {"type": click.Choice(get_args(OnRayKind))}),
     "--tokenizer": ("model.tokenizer", {"type": click.Path(file_okay=False), "metavar": "FOLDER"}),
     "--max-sequences": ("engine.max_sequences", {"type": int}),
     "--replicas": ("engine.replicas", {"type": int}),

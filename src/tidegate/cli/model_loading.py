@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tidegate.cli.engine_specs import SpecError, model_specs
 from tidegate.cli.grammar_loading import NOT_LOADED, GrammarUnusable, LoadedGrammar, load_grammar
-from tidegate.cli.inner_engine import inner_settings
+from tidegate.cli.inner_engine import inner_settings, is_on_ray
 from tidegate.cli.load_error import LoadError
 from tidegate.cli.model_source import Hub, ModelSource, find_model
 from tidegate.cli.model_source_error import ModelSourceError
@@ -45,6 +45,7 @@ class LoadedModel:
 
 def load_model(settings: Settings, hub: Hub | None = None) -> LoadedModel:
     """Reads tokenizer and template; fetches the model if need be, from `hub` or Hugging Face. Raises LoadError."""
+    is_here = not is_on_ray(settings)
     settings = inner_settings(settings)
     if settings.engine.kind == "llama":
         try:
@@ -55,7 +56,7 @@ def load_model(settings: Settings, hub: Hub | None = None) -> LoadedModel:
     if is_remote(settings):
         return _load_remote(settings)
     if is_vllm(settings):
-        return _load_vllm(settings, hub)
+        return _load_vllm(settings, hub, is_here=is_here)
     tokenizer = ByteTokenizer()
     facts = ModelFacts(
         "byte-tokenizer-1", {"default": CONTENTS_TEMPLATE}, BOS_TOKEN, EOS_TOKEN, pair_separator=(EOS_TOKEN_ID,)
@@ -86,11 +87,11 @@ def _load_remote(settings: Settings) -> LoadedModel:
     return _with_grammar(settings, _serve(settings, tokenizer, facts, (name,)), None)
 
 
-def _load_vllm(settings: Settings, hub: Hub | None) -> LoadedModel:
+def _load_vllm(settings: Settings, hub: Hub | None, *, is_here: bool) -> LoadedModel:
     """vLLM reads the weights; tokenizer and template are read here."""
     from tidegate.cli.vllm_engine import load_folder
 
-    tokenizer, facts, name = load_folder(settings, hub)
+    tokenizer, facts, name = load_folder(settings, hub, is_here=is_here)
     return _with_grammar(settings, _serve(settings, tokenizer, facts, (name,)), None)
 
 

@@ -8,12 +8,40 @@ from tidegate.errors import RouteNotFound
 from tidegate.serving.reply import WholeReply
 
 
-class ServerOperator:
+class FleetOperator:
+    """The part of the operator port that is about engines: one process has them all, however many serve."""
+
+    def __init__(self, engines: FleetActs) -> None:
+        self._engines = engines
+
+    async def flush_cache(self) -> WholeReply:
+        return await self._engines.flush_cache()
+
+    async def restart_engine(self, wait_s: float) -> WholeReply:
+        return await self._engines.restart_engine(wait_s)
+
+    async def act_on_engine(self, name: str, act: EngineAct, wait_s: float) -> WholeReply:
+        return await self._engines.act_on_engine(name, act, wait_s)
+
+    async def add_engine(self, body: AddBody) -> WholeReply:
+        return await self._engines.add_engine(body)
+
+    async def roll_engines(self, body: RollBody) -> WholeReply:
+        return await self._engines.roll_engines(body)
+
+    async def stop_roll(self) -> WholeReply:
+        return await self._engines.stop_roll()
+
+    def roll_told(self) -> WholeReply:
+        return self._engines.roll_told()
+
+
+class ServerOperator(FleetOperator):
     """Implements the operator port of the HTTP layer."""
 
-    def __init__(self, server: PublicService, engine: FleetActs) -> None:
+    def __init__(self, server: PublicService, engines: FleetActs) -> None:
+        super().__init__(engines)
         self._server = server
-        self._engine = engine
 
     async def drain(self, timeout_s: float | None) -> WholeReply:
         was_draining = self._server.order.is_given
@@ -22,27 +50,6 @@ class ServerOperator:
 
     async def abort(self, request_id: str) -> WholeReply:
         return abort_reply(request_id, self._server.parts.admin.abort(request_id))
-
-    async def flush_cache(self) -> WholeReply:
-        return await self._engine.flush_cache()
-
-    async def restart_engine(self, wait_s: float) -> WholeReply:
-        return await self._engine.restart_engine(wait_s)
-
-    async def act_on_engine(self, name: str, act: EngineAct, wait_s: float) -> WholeReply:
-        return await self._engine.act_on_engine(name, act, wait_s)
-
-    async def add_engine(self, body: AddBody) -> WholeReply:
-        return await self._engine.add_engine(body)
-
-    async def roll_engines(self, body: RollBody) -> WholeReply:
-        return await self._engine.roll_engines(body)
-
-    async def stop_roll(self) -> WholeReply:
-        return await self._engine.stop_roll()
-
-    def roll_told(self) -> WholeReply:
-        return self._engine.roll_told()
 
 
 def drain_reply(timeout_s: float, *, was_draining: bool) -> WholeReply:

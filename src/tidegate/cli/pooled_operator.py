@@ -8,9 +8,8 @@ import msgspec
 
 from tidegate.cli.drain_order import DrainOrder
 from tidegate.cli.fleet_acts import FleetActs
-from tidegate.cli.operator import abort_reply, drain_reply
+from tidegate.cli.operator import FleetOperator, abort_reply, drain_reply
 from tidegate.cli.worker_pool import WorkerPool
-from tidegate.contract.admin import AddBody, EngineAct, RollBody
 from tidegate.contract.admin_query import RequestFilter
 from tidegate.contract.codec import encode_json
 from tidegate.contract.health import DegradedEngine
@@ -102,12 +101,12 @@ class PooledView:
         return [] if self.pool is None else await self.pool.ask_all(word, argument)
 
 
-class PooledOperator:
+class PooledOperator(FleetOperator):
     """Implements the operator port of the HTTP layer. Ids are unique over all workers: one of them knows it."""
 
-    def __init__(self, view: PooledView, engine: FleetActs, order: DrainOrder) -> None:
+    def __init__(self, view: PooledView, engines: FleetActs, order: DrainOrder) -> None:
+        super().__init__(engines)
         self._view = view
-        self._engine = engine
         self._order = order
 
     async def drain(self, timeout_s: float | None) -> WholeReply:
@@ -120,27 +119,6 @@ class PooledOperator:
     async def abort(self, request_id: str) -> WholeReply:
         answers = [] if self._view.pool is None else await self._view.pool.ask_all("abort", request_id)
         return abort_reply(request_id, answers[0].decode() if answers else None)
-
-    async def flush_cache(self) -> WholeReply:
-        return await self._engine.flush_cache()
-
-    async def restart_engine(self, wait_s: float) -> WholeReply:
-        return await self._engine.restart_engine(wait_s)
-
-    async def act_on_engine(self, name: str, act: EngineAct, wait_s: float) -> WholeReply:
-        return await self._engine.act_on_engine(name, act, wait_s)
-
-    async def add_engine(self, body: AddBody) -> WholeReply:
-        return await self._engine.add_engine(body)
-
-    async def roll_engines(self, body: RollBody) -> WholeReply:
-        return await self._engine.roll_engines(body)
-
-    async def stop_roll(self) -> WholeReply:
-        return await self._engine.stop_roll()
-
-    def roll_told(self) -> WholeReply:
-        return self._engine.roll_told()
 
 
 def add_rows(own: list[EngineRow], others: Iterable[list[EngineRow]]) -> list[EngineRow]:

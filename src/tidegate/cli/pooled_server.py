@@ -97,7 +97,7 @@ class PooledServer:
         self._scaler.start()
 
     async def wait_ready(self) -> None:
-        """Waits for the engines and for every worker. Raises EngineStartFailed or RemoteStartFailed for a model that
+        """Waits for the engines and for every worker. Raises EngineStartFailed for a model that
         has no engine.
         """
         await self.fleet.wait_ready()

@@ -3,14 +3,17 @@
 import asyncio
 import contextlib
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 from structlog.typing import FilteringBoundLogger
 
+from tidegate.cli.engine_log import note_to
 from tidegate.cli.inner_engine import inner_settings
 from tidegate.cli.load_error import LoadError
 from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.ray_section import UnreadableAmount, read_amounts
+from tidegate.cli.remote_settings import is_vllm
 from tidegate.cli.settings import Settings
 from tidegate.cli.wiring import engine_options
 from tidegate.engine.options import EngineOptions
@@ -18,6 +21,7 @@ from tidegate.engines.local.client import LocalEngine
 from tidegate.engines.ray.actor_door import ActorDoor, ActorFacts
 from tidegate.engines.ray.actor_spec import ActorNeeds, HostedEngineSpec
 from tidegate.engines.ray.cluster import LOCAL, ClusterAddress, RayMissing, load_ray
+from tidegate.engines.ray.engine_actor import EngineActor
 from tidegate.engines.ray.ray_door import RayDoor
 from tidegate.engines.ray.ray_link import LinkSettings, RayLink
 from tidegate.ids import mint_id
@@ -27,21 +31,31 @@ from tidegate.system import entropy
 SESSION_CHARS = 16
 RESTART_SEEN_S = 30.0
 """How long a restart may take until the old engine is seen to have gone."""
+LEAVE_S = 1.0
+"""By how much the wait for servers that leave a shared engine outlasts the lease of those that were killed."""
 MISSED_BEATS = 3
 """A lease must outlast so many signs of life."""
 
 
 class RayKeeper:
-    """Belongs to one event loop. The engine's process is Ray's affair: there is no socket of it here."""
+    """Belongs to one event loop. The engine's process is Ray's affair: there is no socket of it here.
+
+    `actor` is the name by which other processes of this server find it. `lease_s`: how long a server that was killed
+    counts as one that uses the engine.
+    """
 
     process_id: None = None
     socket_path: None = None
 
-    def __init__(self, name: str, engine: LocalEngine, door: ActorDoor, link: RayLink) -> None:
-        self.name = name
+    can_flush = True
+    """Whether an operator can have its cache dropped."""
+
+    def __init__(self, actor: str, engine: LocalEngine, door: ActorDoor, link: RayLink, lease_s: float) -> None:
+        self.actor = actor
         self.engine = engine
         self._door = door
         self._link = link
+        self._lease_s = lease_s
 
     @property
     def is_starting(self) -> bool:
@@ -58,7 +72,7 @@ class RayKeeper:
         self._link.start()
 
     async def wait_ready(self) -> None:
-        """Waits until the engine takes requests. Raises RemoteStartFailed when it cannot be served."""
+        """Waits until the engine takes requests. Raises EngineStartFailed when it cannot be served."""
         await self._link.wait_ready()
 
     async def identify(self) -> ActorFacts:
@@ -67,6 +81,13 @@ class RayKeeper:
 
     async def restart(self) -> None:
         """Has the actor start its engine anew. Open requests fail. Returns when the old one is seen to have gone."""
+        await self._restart(None)
+
+    async def restart_drained(self, patience_s: float) -> bool:
+        """The same, once no server has an open request in it. False where that takes longer: nothing is restarted."""
+        return await self._restart(patience_s)
+
+    async def _restart(self, drain_s: float | None) -> bool:
         gone = asyncio.Event()
 
         def note(_reason: str) -> None:
@@ -75,15 +96,19 @@ class RayKeeper:
         self.engine.on_lost.append(note)
         try:
             with contextlib.suppress(Exception):
-                await self._door.restart_engine()
+                if not await self._door.restart_engine(drain_s):
+                    return False
                 await asyncio.wait_for(gone.wait(), RESTART_SEEN_S)
+            return True
         finally:
             self.engine.on_lost.remove(note)
 
-    async def retire(self, drain_s: float) -> None:
-        """Ends the engine for good, whoever else uses it: it takes nothing new, and has `drain_s` to finish."""
-        await self._door.retire(drain_s)
-        await self.aclose()
+    async def retire(self) -> None:
+        """Ends the engine for good, and what it runs on. One that other servers use is left to them: it ends with the
+        last that retires it.
+        """
+        await self._link.aclose()
+        await self._door.retire(self._lease_s + LEAVE_S)
 
     async def aclose(self) -> None:
         """Lets go of the engine. Open requests fail; an engine that is this server's alone ends. Idempotent."""
@@ -97,23 +122,31 @@ def make_ray_keeper(
     loaded: LoadedModel,
     logger: FilteringBoundLogger,
     poison: PoisonWatch | None = None,
+    made_by_other: str | None = None,
 ) -> RayKeeper:
-    """Returns who keeps an engine on Ray, not started. Call on the event loop. Raises LoadError."""
+    """Returns who keeps an engine on Ray, not started. Call on the event loop. Raises LoadError.
+
+    `made_by_other`: the name of an actor that another process of this server makes, and ends.
+    """
     check_ray(settings)
     loop = asyncio.get_running_loop()
     engine = LocalEngine(loop.call_exception_handler, poison=poison)
     where = ClusterAddress(settings.ray.address, settings.ray.namespace)
-    actor = actor_name(settings, name, lambda: entropy(SESSION_CHARS))
-    door = RayDoor(where, actor, hosted_spec(settings, loaded), actor_needs(settings))
+    actor = made_by_other or actor_name(settings, name, lambda: entropy(SESSION_CHARS))
+    is_guest = made_by_other is not None
+    spec, needs = hosted_spec(settings, loaded), actor_needs(settings)
+    door = RayDoor(where, actor, spec, needs, actor_class(settings), is_guest=is_guest)
     link = RayLink(
         actor,
         engine,
         door,
         link_settings(settings),
         mint=lambda: mint_id("session_", entropy(SESSION_CHARS)),
-        take_note=lambda note: logger.warning("engine note", note=note),
+        take_note=note_to(logger),
     )
-    return RayKeeper(name, engine, door, link)
+    keeper = RayKeeper(actor, engine, door, link, settings.ray.lease_s)
+    keeper.can_flush = not is_vllm(inner_settings(settings))
+    return keeper
 
 
 def check_ray(settings: Settings) -> None:
@@ -123,9 +156,10 @@ def check_ray(settings: Settings) -> None:
         raise LoadError("ray.address must be HOST:PORT of a cluster's head: Ray's client protocol carries no streams.")
     if ray.lease_s < MISSED_BEATS * ray.heartbeat_s:
         raise LoadError(f"ray.lease_s ({ray.lease_s:g}) must be at least {MISSED_BEATS} times ray.heartbeat_s.")
-    if settings.server.workers > 1 and (ray.address == LOCAL or not ray.detached):
+    if settings.server.workers > 1 and ray.address == LOCAL:
         raise LoadError(
-            "Several workers share engines on Ray by name: ray.address must name a cluster, and ray.detached be true."
+            "Several workers need a Ray that each of them reaches: start one with `ray start --head`, and give its "
+            "address with --ray-address auto (ray.address)."
         )
     if ray.address == LOCAL and ray.detached:
         raise LoadError("ray.detached needs a cluster that outlives this server: set ray.address.")
@@ -145,6 +179,10 @@ def actor_name(settings: Settings, name: str, take_entropy: Callable[[], bytes])
 def hosted_spec(settings: Settings, loaded: LoadedModel) -> HostedEngineSpec:
     """Returns what the actor builds."""
     inside = inner_settings(settings)
+    if is_vllm(inside):
+        from tidegate.cli.vllm_actor import vllm_in_actor
+
+        return HostedEngineSpec(kind="vllm", lease_s=settings.ray.lease_s, settings=vllm_in_actor(inside))
     return HostedEngineSpec(
         kind=inside.engine.kind,
         lease_s=settings.ray.lease_s,
@@ -154,6 +192,15 @@ def hosted_spec(settings: Settings, loaded: LoadedModel) -> HostedEngineSpec:
     )
 
 
+def actor_class(settings: Settings) -> type[EngineActor]:
+    """Returns what Ray makes an actor of."""
+    if not is_vllm(inner_settings(settings)):
+        return EngineActor
+    from tidegate.cli.vllm_actor import VllmActor
+
+    return VllmActor
+
+
 def _process_options(inside: Settings, loaded: LoadedModel) -> EngineOptions:
     """Nothing of this machine goes into them: the engine's machine is another one."""
     options = msgspec.structs.replace(engine_options(inside, loaded), calibration_file=None)
@@ -161,6 +208,7 @@ def _process_options(inside: Settings, loaded: LoadedModel) -> EngineOptions:
         return options
     return msgspec.structs.replace(
         options,
+        model_path=None if options.model_path is None else str(Path(options.model_path).absolute()),
         num_threads=options.num_threads or max(1, int(inside.engine.ray_num_cpus)),
         memory_bytes=inside.engine.ray_memory_bytes,
     )

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-OnRayKind = Literal["llama", "scripted", "simulated"]
+OnRayKind = Literal["llama", "vllm", "scripted", "simulated"]
 RayStrategy = Literal["PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"]
 
 

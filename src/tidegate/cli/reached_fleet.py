@@ -73,7 +73,7 @@ class ReachedFleet:
 
     def _reach(self, one: EngineTie, model: LoadedModel) -> WorkerTie:
         spec = named_engine(self._specs[one.model], one.name, one.url)
-        tie = make_worker_engine(spec, one.socket, model, self._logger, self._poison[one.model])
+        tie = make_worker_engine(spec, one, model, self._logger, self._poison[one.model])
         self._ties[one.name] = tie
         return tie
 

@@ -5,7 +5,7 @@ Imports nothing that such an engine needs.
 
 import msgspec
 
-from tidegate.cli.inner_engine import is_on_ray
+from tidegate.cli.inner_engine import inner_settings, is_on_ray
 from tidegate.cli.load_error import LoadError
 from tidegate.cli.settings import EngineSettings, Settings
 
@@ -13,6 +13,7 @@ REMOTE_KINDS = frozenset({"sglang", "vllm-http"})
 _BOTH = frozenset({"kind", "stall_timeout_s", "restart_wait_s", "max_sequences", "block_tokens"})
 _RAY_ONLY = frozenset(name for name in EngineSettings.__struct_fields__ if name.startswith("ray_"))
 _NOT_ON_RAY = frozenset({"calibrate"})
+_NUMBERS = frozenset({"min_replicas", "max_replicas"})
 _REMOTE_ONLY = frozenset({"url", "api_key_file", "revision", "health_interval_s"})
 _VLLM = (_BOTH - {"block_tokens"}) | {"revision", "health_interval_s", "prefix_cache", "options", "replicas"}
 
@@ -29,7 +30,7 @@ def is_vllm(settings: Settings) -> bool:
 
 def reads_folder(settings: Settings) -> bool:
     """Whether tokenizer and template are files of a folder in Hugging Face's format."""
-    return is_remote(settings) or is_vllm(settings)
+    return is_remote(settings) or is_vllm(inner_settings(settings))
 
 
 def check_further(settings: Settings, url: str | None) -> None:
@@ -42,8 +43,8 @@ def check_further(settings: Settings, url: str | None) -> None:
 
 def idle_settings(settings: Settings) -> list[str]:
     """Returns the settings that were changed and have no effect on the kind of engine that was chosen."""
-    if is_vllm(settings):
-        acting = _VLLM
+    if is_vllm(inner_settings(settings)):
+        acting = _VLLM | _RAY_ONLY | _NUMBERS if is_on_ray(settings) else _VLLM
     elif is_remote(settings):
         acting = _BOTH | _REMOTE_ONLY
     else:

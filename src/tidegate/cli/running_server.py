@@ -72,7 +72,7 @@ class RunningServer:
         self._scaler.start()
 
     async def wait_ready(self) -> None:
-        """Waits for the engines. Raises EngineStartFailed or RemoteStartFailed for a model that has none."""
+        """Waits for the engines. Raises EngineStartFailed for a model that has none."""
         await self.fleet.wait_ready()
 
     async def wait_stopped(self) -> None:

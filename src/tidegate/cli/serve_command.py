@@ -25,8 +25,7 @@ from tidegate.cli.service_manager import ServiceManager
 from tidegate.cli.settings import Settings
 from tidegate.cli.sockets import Sockets
 from tidegate.cli.wiring import install_loop_reports, open_log
-from tidegate.engines.local.supervisor import EngineStartFailed
-from tidegate.engines.remote.start_failed import RemoteStartFailed
+from tidegate.engines.life.start_failed import EngineStartFailed
 from tidegate.http.listener import ListenError
 from tidegate.lifecycle.ledger_port import LedgerBroken
 from tidegate.lifecycle.quota_port import QuotaBroken
@@ -38,8 +37,7 @@ def run_serve(settings: Settings) -> int:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         warnings = [*refuse_exposure(settings), *check_edge(settings), *check_telemetry(settings)]
-        check_ledger(settings)
-        check_quotas(settings)
+        warnings += [*check_ledger(settings), *check_quotas(settings)]
         loaded = load_models(settings)
         sockets = Sockets(settings)
     except (AccessError, LedgerBroken, LoadError, ListenError, QuotaBroken, TelemetryBroken) as error:
@@ -113,13 +111,11 @@ async def _wait_ready(server: RunningServer | PooledServer, order: DrainOrder, c
         return False
     try:
         ready.result()
-    except RemoteStartFailed as error:
-        console.print(f"tidegate: {error}", style="red", markup=False)
-        return False
     except EngineStartFailed as error:
         console.print(f"tidegate: {error}", style="red", markup=False)
         for line in error.last_lines:
             console.print(f"  {line}", markup=False)
-        console.print("`tidegate doctor` looks for the cause.", markup=False)
+        if error.exit_code is not None:
+            console.print("`tidegate doctor` looks for the cause.", markup=False)
         return False
     return True

@@ -11,7 +11,7 @@ from tidegate.cli.model_source import Hub
 from tidegate.cli.model_source_error import ModelSourceError
 from tidegate.cli.remote_engine import read_tokenizer, served_facts
 from tidegate.cli.settings import Settings
-from tidegate.engines.local.restart_policy import RestartSettings
+from tidegate.engines.life.restart_policy import RestartSettings
 from tidegate.engines.remote.client import RemoteEngine
 from tidegate.engines.vllm.engine_arguments import UnusableOptions, VllmPlan, check_options
 from tidegate.engines.vllm.installed_vllm import InstalledVllm, VllmMissing, require_vllm
@@ -29,15 +29,21 @@ FOLDER_FILES = (
 """What is fetched of a model on Hugging Face before vLLM fetches its weights."""
 
 
-def load_folder(settings: Settings, hub: Hub | None = None) -> tuple[Tokenizer, ModelFacts, str]:
-    """Returns the tokenizer, what the files beside it say, and a name for the model. Raises LoadError."""
-    if settings.server.workers > 1:
+def load_folder(
+    settings: Settings, hub: Hub | None = None, *, is_here: bool = True
+) -> tuple[Tokenizer, ModelFacts, str]:
+    """Returns the tokenizer, what the files beside it say, and a name for the model. Raises LoadError.
+
+    `is_here`: vLLM will run in this process.
+    """
+    if settings.server.workers > 1 and is_here:
         raise LoadError(
             "The vllm engine lives in the server's process, so server.workers must be 1. For more processes start "
             "`vllm serve` and put them in front of it with --engine vllm-http."
         )
     try:
-        require_vllm()
+        if is_here:
+            require_vllm()
         check_options(settings.engine.options)
     except (VllmMissing, UnusableOptions) as error:
         raise LoadError(str(error)) from None

@@ -23,7 +23,7 @@ from tidegate.cli.settings import Settings
 from tidegate.cli.sockets import is_loopback
 from tidegate.cli.state_folder import CALIBRATION_FILE, StateFolderError, locate_state_folder, make_private_folder
 from tidegate.engine.options import EngineOptions
-from tidegate.engines.local.restart_policy import RestartSettings
+from tidegate.engines.life.restart_policy import RestartSettings
 from tidegate.engines.local.supervisor import SupervisorSettings
 from tidegate.grammar.registry import NO_BACKEND
 from tidegate.http.app import AppPorts, make_admin_app, make_public_app

@@ -9,6 +9,7 @@ from structlog.typing import FilteringBoundLogger
 from tidegate.cli.engine_specs import EngineSpec
 from tidegate.cli.inner_engine import is_on_ray
 from tidegate.cli.model_loading import LoadedModel
+from tidegate.cli.worker_spec import EngineTie
 from tidegate.engines.local.client import LocalEngine
 from tidegate.engines.local.link import EngineLink
 from tidegate.lifecycle.poison import PoisonWatch
@@ -36,21 +37,18 @@ class LinkedEngine:
 
 def make_worker_engine(
     spec: EngineSpec,
-    socket_path: str | None,
+    tie: EngineTie,
     loaded: LoadedModel,
     logger: FilteringBoundLogger,
     poison: PoisonWatch | None = None,
 ) -> Union[LinkedEngine, "RemoteKeeper", "RayKeeper"]:
-    """Returns the way to an engine, not started. Call on the event loop. Raises LoadError.
-
-    `socket_path` is None for an engine that is on another machine.
-    """
+    """Returns the way to an engine, not started. Call on the event loop. Raises LoadError."""
     if is_on_ray(spec.settings):
         from tidegate.cli.ray_keeper import make_ray_keeper
 
-        return make_ray_keeper(spec.name, spec.settings, loaded, logger, poison)
-    if socket_path is None:
+        return make_ray_keeper(spec.name, spec.settings, loaded, logger, poison, made_by_other=tie.actor)
+    if tie.socket is None:
         from tidegate.cli.remote_keeper import RemoteKeeper
 
         return RemoteKeeper(spec.settings, loaded, logger, poison)
-    return LinkedEngine(Path(socket_path), poison)
+    return LinkedEngine(Path(tie.socket), poison)

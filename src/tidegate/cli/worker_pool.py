@@ -20,7 +20,7 @@ from tidegate.cli.drain_order import DrainOrder
 from tidegate.cli.settings import Settings
 from tidegate.cli.worker_control import ask
 from tidegate.cli.worker_spec import EngineTie, WorkerSpec
-from tidegate.engines.local.restart_policy import EngineEnd, GiveUp, RestartPolicy, RestartSettings
+from tidegate.engines.life.restart_policy import EngineEnd, GiveUp, RestartPolicy, RestartSettings
 
 _STOP_GRACE_S = 10.0
 _READY_POLL_S = 0.05

@@ -12,8 +12,8 @@ Wish = Literal["in", "draining", "retiring"]
 class EngineTie(msgspec.Struct, frozen=True):
     """One engine, as a worker reaches it: over a socket of this machine, or, without one, by itself.
 
-    `model` is the first name of what it serves. `url` is where it is, if the settings do not say. `wish` is what
-    whoever runs the server wants of it.
+    `model` is the first name of what it serves. `url` is where it is, if the settings do not say. `actor` is its name
+    on Ray. `wish` is what whoever runs the server wants of it.
     """
 
     name: str
@@ -21,6 +21,7 @@ class EngineTie(msgspec.Struct, frozen=True):
     socket: str | None = None
     url: str | None = None
     wish: Wish = "in"
+    actor: str | None = None
 
 
 class WorkerSpec(msgspec.Struct, frozen=True):

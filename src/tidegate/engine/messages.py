@@ -47,11 +47,14 @@ class FlushCache(msgspec.Struct, frozen=True, array_like=True, tag=5):
 
 
 class EngineReady(msgspec.Struct, frozen=True, array_like=True, tag=10):
-    """The first message on every connection, once the model is loaded."""
+    """The first message on every connection, once the model is loaded. `life` names this start of the engine's process
+    as no other start is named, the same for whoever is connected; None where the engine does not tell.
+    """
 
     epoch: int
     model: ModelInfo
     protocol: int = PROTOCOL
+    life: str | None = None
 
 
 class StepOutputs(msgspec.Struct, array_like=True, tag=11):

@@ -24,7 +24,7 @@ from tidegate.engine_process.loop import LoopSockets, StepLoop
 from tidegate.engine_process.parent import ParentWatch, die_with_parent
 from tidegate.engine_process.switchboard import Switchboard
 from tidegate.engine_process.wiring import build_engine
-from tidegate.system import SystemClock
+from tidegate.system import SystemClock, mint_life
 
 
 class FolderError(Exception):
@@ -86,7 +86,7 @@ def _serve(
             load_s=round(clock.now() - started_at, 3),
             prefill_chunk_tokens=engine.core.model.prefill_chunk_tokens,
         )
-        board = Switchboard(engine.core, epoch, engine.core.model)
+        board = Switchboard(engine.core, epoch, engine.core.model, mint_life())
         loop = StepLoop(engine.core, board, replace(sockets, compiles=engine.grammars.pool), clock, log)
         code = loop.run(parent)
     finally:

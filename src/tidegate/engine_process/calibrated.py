@@ -6,8 +6,8 @@ from tidegate.backends.llama_cpp.backend import LlamaCppBackend
 from tidegate.backends.llama_cpp.calibrate import BUDGET_S, Stopwatch, Subject, calibrate
 from tidegate.backends.llama_cpp.calibration import BEST, GOOD, LONG_STEP_S, Calibration
 from tidegate.backends.llama_cpp.calibration_file import calibration_key, read_calibration, write_calibration
-from tidegate.backends.llama_cpp.devices import usable_processors
 from tidegate.engine.options import EngineOptions
+from tidegate.machine import usable_processors
 
 
 def find_calibration(backend: LlamaCppBackend, options: EngineOptions) -> Calibration:

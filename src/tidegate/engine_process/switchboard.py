@@ -53,12 +53,13 @@ class _Live:
 
 
 class Switchboard:
-    """Clients are numbers that the caller gives out, never twice."""
+    """Clients are numbers that the caller gives out, never twice. `life`: see `EngineReady`."""
 
-    def __init__(self, core: Core, epoch: int, model: ModelInfo) -> None:
+    def __init__(self, core: Core, epoch: int, model: ModelInfo, life: str | None = None) -> None:
         self._core = core
         self._epoch = epoch
         self._model = model
+        self._life = life
         self._live: dict[str, _Live] = {}
         self._times = StepTimes()
         self._heard: dict[int, EngineGauges | None] = {}
@@ -71,7 +72,7 @@ class Switchboard:
     def join(self, client: int) -> EngineReady:
         """Takes in a client; returns what it must hear first."""
         self._heard[client] = None
-        return EngineReady(self._epoch, self._model)
+        return EngineReady(self._epoch, self._model, life=self._life)
 
     def leave(self, client: int, now: float) -> None:
         """Forgets a client and aborts everything it owned. Idempotent."""

@@ -16,22 +16,26 @@ is there by chance, and sooner or later completes. So blame adds up over deaths,
 
 Being aborted is no proof of innocence, even by a stop string, which looks the same from here. A restart that somebody
 asked for is no death. Several server processes on one engine each see the requests of their own, and tell each other
-what they hold against whom. A death that two saw counts once: `take` keeps of two records the graver one, and a death
-that is seen here within `SAME_DEATH_S` of one that was told is that one.
+what they hold against whom. All that is held against a request is its deaths, and a death has an id that everybody
+gives it who saw it (`death_id`): so one that several saw counts once, with the graver weight, in whatever order it is
+seen and told, and two deaths are two however soon one follows the other.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from hashlib import blake2b
 
 CONDEMNED_AT = 4
 MIN_DEATHS = 2
 FIRST_SENTENCE_S = 60.0
 LONGEST_SENTENCE_S = 3600.0
 FORGOTTEN_AFTER_S = 7200.0
-SAME_DEATH_S = 1.5
 MAX_SUSPECTS = 4096
 """Fingerprints under suspicion at once; beyond it the one that was blamed longest ago is let go."""
+MAX_DEATHS = 16
+"""Deaths held against one request, the newest: the sentence for so many is the longest, whatever they weigh."""
+_ID_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,29 +46,23 @@ class Suspect:
     has_output: bool
 
 
-@dataclass(slots=True)
-class _Record:
-    num_deaths: int = 0
-    blame: int = 0
-    num_sentences: int = 0
-    blamed_at: float = 0.0
-    refused_until: float | None = None
-    told_at: float | None = None
-    """When a death happened that was told, and has not been seen here yet."""
+@dataclass(frozen=True, slots=True)
+class Death:
+    """One death of an engine, as it weighs on one request. `died_at` is when it was first seen, on the monotonic clock
+    that all processes of a machine share.
+    """
+
+    death: bytes
+    weight: int
+    died_at: float
 
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """What is held against one request, as processes tell it each other. Instants are of the monotonic clock that all
-    processes of a machine share. Without deaths it is cleared.
-    """
+    """What is held against one request, as processes tell it each other. Without deaths it is cleared."""
 
     fingerprint: bytes
-    num_deaths: int
-    blame: int
-    num_sentences: int
-    blamed_at: float
-    refused_until: float | None
+    deaths: tuple[Death, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +71,41 @@ class PoisonStatistics:
 
     num_suspects: int
     num_refusals: int
+
+
+class _Record:
+    """The deaths that are held against one request, oldest first; everything else follows from them."""
+
+    __slots__ = ("blamed_at", "deaths", "refused_until")
+
+    def __init__(self) -> None:
+        self.deaths: tuple[Death, ...] = ()
+        self.blamed_at = 0.0
+        self.refused_until: float | None = None
+
+    def add(self, deaths: Iterable[Death]) -> None:
+        """Takes in deaths, known ones or not: each counts once, as grave as anybody saw it."""
+        known = {one.death: one for one in self.deaths}
+        for new in deaths:
+            old = known.get(new.death, new)
+            known[new.death] = Death(new.death, max(old.weight, new.weight), min(old.died_at, new.died_at))
+        ordered = sorted(known.values(), key=lambda one: (one.died_at, one.death))
+        self.deaths = tuple(ordered[-MAX_DEATHS:])
+        self.blamed_at = self.deaths[-1].died_at if self.deaths else 0.0
+        num_sentences = self._num_sentences()
+        sentence_s = min(LONGEST_SENTENCE_S, FIRST_SENTENCE_S * 2.0 ** (num_sentences - 1))
+        self.refused_until = self.blamed_at + sentence_s if num_sentences else None
+
+    def is_refused(self, now: float) -> bool:
+        return self.refused_until is not None and now < self.refused_until
+
+    def _num_sentences(self) -> int:
+        """Each death condemns with which the blame is enough."""
+        blame = number = 0
+        for count, one in enumerate(self.deaths, 1):
+            blame += one.weight
+            number += count >= MIN_DEATHS and blame >= CONDEMNED_AT
+        return number
 
 
 class PoisonWatch:
@@ -94,48 +127,43 @@ class PoisonWatch:
         record = self._records.get(fingerprint)
         if record is None:
             return False
-        if record.refused_until is not None and now < record.refused_until:
+        if record.is_refused(now):
             self._num_refusals += 1
             return True
-        record.refused_until = None
         if now - record.blamed_at > FORGOTTEN_AFTER_S:
             del self._records[fingerprint]
         return False
 
-    def note_death(self, suspects: Iterable[Suspect], now: float) -> int:
-        """The engine died with these requests in it; returns how many of them are refused from now on."""
+    def note_death(self, suspects: Iterable[Suspect], now: float, death: bytes) -> int:
+        """The engine died with these requests in it; returns how many of them are refused from now on.
+
+        `death` is its id: see `death_id`.
+        """
         by_fingerprint: dict[bytes, bool] = {}
         for suspect in suspects:
             had_output = by_fingerprint.get(suspect.fingerprint, True)
             by_fingerprint[suspect.fingerprint] = had_output and suspect.has_output
         is_alone = len(by_fingerprint) == 1
         self._forget_old(now)
-        verdicts = [self._blame(key, 2 if is_alone or not had else 1, now) for key, had in by_fingerprint.items()]
+        for key, had_output in by_fingerprint.items():
+            self._blame(key, [Death(death, 1 if had_output and not is_alone else 2, now)])
+        num_refused = sum(self._records[key].is_refused(now) for key in by_fingerprint)
         self._trim()
         for key in by_fingerprint:
             self._tell(key)
-        return sum(verdicts)
+        return num_refused
 
     def take(self, told: Blame) -> None:
-        """Somebody else has seen a death, or an end. Of two records the graver one is kept."""
-        if not told.num_deaths:
+        """Somebody else has seen a death, or an end."""
+        if told.deaths:
+            self._blame(told.fingerprint, told.deaths)
+            self._trim()
+        else:
             self._records.pop(told.fingerprint, None)
-            return
-        record = self._records.pop(told.fingerprint, None) or _Record()
-        self._records[told.fingerprint] = record
-        if told.num_deaths > record.num_deaths:
-            record.told_at = told.blamed_at
-        record.num_deaths = max(record.num_deaths, told.num_deaths)
-        record.blame = max(record.blame, told.blame)
-        record.num_sentences = max(record.num_sentences, told.num_sentences)
-        record.blamed_at = max(record.blamed_at, told.blamed_at)
-        if told.refused_until is not None:
-            record.refused_until = max(record.refused_until or 0.0, told.refused_until)
-        self._trim()
 
     def blames(self) -> list[Blame]:
         """Returns everything that is held against anybody."""
-        return [_describe(key, record) for key, record in self._records.items()]
+        return [Blame(key, record.deaths) for key, record in self._records.items()]
 
     def note_completed(self, fingerprint: bytes) -> None:
         """A request came to a good end: it is no poison. Harmless for one that nobody suspects."""
@@ -146,23 +174,11 @@ class PoisonWatch:
         """Returns a snapshot."""
         return PoisonStatistics(len(self._records), self._num_refusals)
 
-    def _blame(self, fingerprint: bytes, weight: int, now: float) -> bool:
-        """Adds to a record, which becomes the newest; says whether it condemns."""
+    def _blame(self, fingerprint: bytes, deaths: Iterable[Death]) -> None:
+        """Adds to a record, which becomes the newest."""
         record = self._records.pop(fingerprint, None) or _Record()
+        record.add(deaths)
         self._records[fingerprint] = record
-        told_at, record.told_at = record.told_at, None
-        if told_at is not None and now - told_at <= SAME_DEATH_S:
-            record.blame = max(record.blame, weight)
-            return record.refused_until is not None and now < record.refused_until
-        record.num_deaths += 1
-        record.blame += weight
-        record.blamed_at = now
-        if record.num_deaths < MIN_DEATHS or record.blame < CONDEMNED_AT:
-            return False
-        sentence_s = min(LONGEST_SENTENCE_S, FIRST_SENTENCE_S * 2.0 ** min(record.num_sentences, 60))
-        record.num_sentences += 1
-        record.refused_until = now + sentence_s
-        return True
 
     def _trim(self) -> None:
         while len(self._records) > self._max_suspects:
@@ -170,24 +186,20 @@ class PoisonWatch:
 
     def _tell(self, fingerprint: bytes) -> None:
         if self.on_blame is not None:
-            self.on_blame(_describe(fingerprint, self._records.get(fingerprint, _Record())))
+            record = self._records.get(fingerprint)
+            self.on_blame(Blame(fingerprint, () if record is None else record.deaths))
 
     def _forget_old(self, now: float) -> None:
         """Records stand in the order of their last blame: the old ones come first."""
         while self._records:
             fingerprint, record = next(iter(self._records.items()))
-            is_refused = record.refused_until is not None and now < record.refused_until
-            if is_refused or now - record.blamed_at <= FORGOTTEN_AFTER_S:
+            if record.is_refused(now) or now - record.blamed_at <= FORGOTTEN_AFTER_S:
                 return
             del self._records[fingerprint]
 
 
-def _describe(fingerprint: bytes, record: _Record) -> Blame:
-    return Blame(
-        fingerprint=fingerprint,
-        num_deaths=record.num_deaths,
-        blame=record.blame,
-        num_sentences=record.num_sentences,
-        blamed_at=record.blamed_at,
-        refused_until=record.refused_until,
-    )
+def death_id(life: str) -> bytes:
+    """Returns the id of the death that ends a life: one start of an engine's process, named so that whoever uses that
+    engine names it alike, and no other start has the name.
+    """
+    return blake2b(life.encode(), digest_size=_ID_BYTES).digest()

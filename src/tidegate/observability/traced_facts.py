@@ -22,8 +22,10 @@ class TracedReply(msgspec.Struct, frozen=True, kw_only=True):
 class TracedWork(msgspec.Struct, frozen=True, kw_only=True):
     """What the engine was asked, and when what happened, in seconds from receipt; None for what has not happened.
 
-    `entered_s`: the gate was asked; `admitted_s`: it let the request in; `last_token_s`: the last token came. Numbers
-    of sampling are None where nothing is generated. No text of prompts, answers or stop strings is here.
+    `entered_s`: the gate was asked; `admitted_s`: it let the request in; `last_token_s`: the last token came; `left_s`:
+    gate and engine held nothing of it any more. Numbers of sampling are None where nothing is generated; `seed` is the
+    caller's own. `output_type` is "json" where the caller asked for it. No text of prompts, answers or stop strings is
+    here.
     """
 
     operation: str
@@ -31,6 +33,7 @@ class TracedWork(msgspec.Struct, frozen=True, kw_only=True):
     entered_s: float
     admitted_s: float | None
     last_token_s: float | None
+    left_s: float | None = None
     finish_reasons: tuple[str, ...]
     num_choices: int
     num_reasoning_tokens: int = 0
@@ -40,3 +43,5 @@ class TracedWork(msgspec.Struct, frozen=True, kw_only=True):
     top_k: int | None = None
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
+    seed: int | None = None
+    output_type: str | None = None

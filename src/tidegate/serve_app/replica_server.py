@@ -17,8 +17,7 @@ from tidegate.cli.operator import ServerOperator
 from tidegate.cli.public_service import PublicService
 from tidegate.cli.settings import Settings
 from tidegate.cli.wiring import build_admin_app, build_server
-from tidegate.engines.local.supervisor import EngineStartFailed
-from tidegate.engines.remote.start_failed import RemoteStartFailed
+from tidegate.engines.life.start_failed import EngineStartFailed
 from tidegate.http.asgi import AsgiApp
 from tidegate.http.listener import bind_tcp
 from tidegate.http.server import HttpServer
@@ -73,7 +72,7 @@ class ReplicaServer:
             if (fault := self.fleet.fault) is not None:
                 raise ReplicaFailed(fault)
             self._scaler.start()
-        except (EngineStartFailed, RemoteStartFailed) as error:
+        except EngineStartFailed as error:
             await self.stop()
             raise ReplicaFailed(str(error)) from error
         except BaseException:

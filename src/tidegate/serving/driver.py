@@ -22,6 +22,7 @@ from tidegate.errors import (
     RateFacts,
     ServeError,
 )
+from tidegate.inference.finish import EngineFinish
 from tidegate.inference.output import TokenDelta, TokenLogprob
 from tidegate.lifecycle.effects import Effect
 from tidegate.lifecycle.events import Event
@@ -260,6 +261,8 @@ class RequestDriver:
             self._around.gate.note_started(self.call.context.request_id)
         if delta.num_prompt_tokens:
             sink.num_prompt_tokens = delta.num_prompt_tokens
+            if delta.finish is EngineFinish.ABORTED and not delta.queue_s:
+                return  # it left the engine's queue as it had come
             queue_s = self._admitted_s + delta.queue_s
             self.story.queue_s = max(queue_s, self.story.queue_s or 0.0)
 
@@ -352,6 +355,7 @@ class RequestDriver:
                 self._abort_engine()
             case Effect.LEAVE_GATE:
                 counts = self.counts
+                self.story.left_at = self._around.clock.now()
                 self._around.gate.leave(self.call.context.request_id, counts.num_prompt + counts.num_completion)
             case Effect.REPLY_ERROR_STATUS | Effect.REPLY_ERROR_EVENT:
                 self.mailbox.close()
@@ -364,15 +368,14 @@ class RequestDriver:
 
     def _report_end(self) -> None:
         story, observer = self.story, self._around.observer
-        if story.error is not None and story.cause is None and not self._is_submitted:
-            row = row_of(story.error)
-            observer.request_refused(self.call.context.route, row.status, row.code)
-            self.call.context.record.end_work(None)
-            return
         now, was_told = self._around.clock.now(), self.machine.reply is Reply.SENT_ERROR
         details = trace_work(self.call, story, self.counts, self._choices, self._last_token_at)
         facts = describe_end(self.call, story, self.counts, now=now, was_told=was_told, details=details)
-        observer.request_ended(facts)
+        if story.error is not None and story.cause is None and not self._is_submitted:
+            row = row_of(story.error)
+            observer.request_refused(self.call.context.route, row.status, row.code)
+        else:
+            observer.request_ended(facts)
         self.call.context.record.end_work(facts)
 
     def _abort_engine(self) -> None:

@@ -25,6 +25,8 @@ class Story:
     queue_s: float | None = None
     """From receipt to the engine's first work on it; of the prompt that waited longest."""
     first_token_at: float | None = None
+    left_at: float | None = None
+    """The gate and the engine hold nothing of it any more."""
     finish_reason: str | None = None
     """Of the first choice that finished."""
     error: ServeError | None = None
@@ -32,6 +34,10 @@ class Story:
     """Why nobody reads the reply any more."""
     status: int | None = None
     """The HTTP status that was sent."""
+
+    def since_receipt(self, at: float | None) -> float | None:
+        """Returns how long after receipt an instant lies; None for one that has not come."""
+        return None if at is None else at - self.received_at
 
 
 def describe_end(
@@ -58,7 +64,7 @@ def describe_end(
         num_cached_tokens=counts.num_cached,
         num_completion_tokens=counts.num_completion,
         queue_s=story.queue_s,
-        first_token_s=_since(story.received_at, story.first_token_at),
+        first_token_s=story.since_receipt(story.first_token_at),
         is_stream=call.is_stream,
         key_name=call.context.principal.log_name,
         num_retries=call.context.num_retries,
@@ -79,7 +85,3 @@ def describe_gone(call: Call, now: float) -> RequestEnded:
         key_name=call.principal.log_name,
         num_retries=call.num_retries,
     )
-
-
-def _since(start: float, at: float | None) -> float | None:
-    return None if at is None else at - start

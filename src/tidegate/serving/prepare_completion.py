@@ -47,6 +47,7 @@ def prepare_completion(call: Call, preparation: Preparation) -> PreparedCall:
         continuous_usage=bool(options and options.continuous_usage_stats),
         num_top=counts.num_output,
         want_token_ids=bool(request.return_token_ids),
+        given_seed=request.seed,
         want_prompt_logprobs=counts.returns_prompt,
         ignored_fields=ignored,
         block_tokens=preparation.info.block_tokens,

@@ -91,6 +91,8 @@ class PreparedCall:
     continuous_usage: bool = False
     num_top: int | None = None
     want_token_ids: bool = False
+    given_seed: int | None = None
+    """The caller's own; the engine has one in any case."""
     want_prompt_logprobs: bool = False
     is_legacy: bool = False
     """Made with the deprecated `functions`, and answered in the same words."""

@@ -11,6 +11,8 @@ from tidegate.serving.usage import TokenCounts
 
 _OPERATIONS = {CHAT: "chat", "/v1/completions": "text_completion", "/v1/embeddings": "embeddings"}
 """The conventions' names; what has none is called like its route."""
+_JSON_PARAMS = ("response_format", "structured_outputs.json")
+"""Fields of the request that ask for JSON, whatever the schema."""
 
 
 def trace_work(
@@ -27,14 +29,14 @@ def trace_work(
     request = call.prompts[0].request
     generates = call.make_assembler is None
     sampling = request.sampling if generates else None
-    received_at = story.received_at
     last_at = max((at for at in last_token_at if at is not None), default=None)
     return TracedWork(
         operation=_OPERATIONS.get(context.route, context.route.rpartition("/")[2]),
         revision=call.fingerprint,
-        entered_s=0.0 if story.entered_at is None else story.entered_at - received_at,
-        admitted_s=None if story.admitted_at is None else story.admitted_at - received_at,
-        last_token_s=None if last_at is None else last_at - received_at,
+        entered_s=story.since_receipt(story.entered_at) or 0.0,
+        admitted_s=story.since_receipt(story.admitted_at),
+        last_token_s=story.since_receipt(last_at),
+        left_s=story.since_receipt(story.left_at),
         finish_reasons=tuple(choice.outcome for choice in choices if choice.outcome is not None) if generates else (),
         num_choices=len(choices),
         num_reasoning_tokens=counts.num_reasoning,
@@ -44,4 +46,11 @@ def trace_work(
         top_k=sampling.top_k if sampling is not None and sampling.top_k > 0 else None,
         presence_penalty=None if sampling is None else sampling.presence_penalty,
         frequency_penalty=None if sampling is None else sampling.frequency_penalty,
+        seed=call.given_seed,
+        output_type=_output_type(call),
     )
+
+
+def _output_type(call: PreparedCall) -> str | None:
+    is_json = call.constraint is not None and call.constraint.param.startswith(_JSON_PARAMS)
+    return "json" if is_json else None

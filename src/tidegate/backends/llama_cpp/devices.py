@@ -1,7 +1,6 @@
-"""How much memory is free, and how many processors this process may use."""
+"""The GPUs that llama.cpp sees: whether weights go there, and how much memory is free."""
 
 import ctypes
-import os
 from pathlib import Path
 from typing import Any
 
@@ -9,30 +8,6 @@ from tidegate.sizing.shared_memory import DeviceMemory
 
 # enum ggml_backend_dev_type: a GPU with memory of its own, and one that shares the host's.
 _GPU_TYPES = (1, 2)
-
-
-def usable_processors() -> int:
-    """Number of processors this process may run on, with the limit of its control group."""
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quota = _cgroup_words("cpu.max")
-    if len(quota) == 2 and quota[0] != "max":
-        count = min(count, max(1, int(quota[0]) // int(quota[1])))
-    return count
-
-
-def free_host_bytes() -> int | None:
-    """Memory that can still be taken on this machine, or in this container. None where it cannot be known."""
-    try:
-        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
-    except OSError:
-        return None
-    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
-    limit, used = _cgroup_words("memory.max"), _cgroup_words("memory.current")
-    if limit and used and limit[0] != "max":
-        # Pages of files are given back under pressure.
-        cached = dict(zip(words[::2], words[1::2], strict=False)) if (words := _cgroup_words("memory.stat")) else {}
-        found.append(int(limit[0]) - int(used[0]) + int(cached.get("inactive_file", 0)))
-    return min(found) if found else None
 
 
 def uses_gpu(api: Any, n_gpu_layers: int | None) -> bool:  # noqa: ANN401 - untyped bindings
@@ -62,10 +37,3 @@ def _memory_of(ggml: ctypes.CDLL, device: int) -> DeviceMemory:
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
     ggml.ggml_backend_dev_memory(device, ctypes.byref(free), ctypes.byref(total))
     return DeviceMemory(free.value, total.value)
-
-
-def _cgroup_words(name: str) -> list[str]:
-    try:
-        return Path("/sys/fs/cgroup", name).read_text("ascii").split()
-    except OSError:
-        return []

@@ -4,9 +4,10 @@ import ctypes
 from pathlib import Path
 from typing import Any
 
-from tidegate.backends.llama_cpp.devices import free_host_bytes, gpu_memory, usable_processors, uses_gpu
+from tidegate.backends.llama_cpp.devices import gpu_memory, uses_gpu
 from tidegate.backends.llama_cpp.library import Library
 from tidegate.engine.options import KV_TYPE_BYTES
+from tidegate.machine import available_bytes, usable_processors
 from tidegate.sizing.llama_cpp_options import KvLayout, LlamaCppOptions
 from tidegate.sizing.memory_plan import MemoryPlan, ModelFacts
 from tidegate.sizing.shared_memory import device_share
@@ -27,7 +28,7 @@ class LlamaModel:
         """Loads the weights. Raises StartError when llama.cpp refuses the file."""
         api = library.api
         self._api = api
-        self._free_host, self._gpu = free_host_bytes(), gpu_memory(api)
+        self._free_host, self._gpu = available_bytes(), gpu_memory(api)
         params = api.llama_model_default_params()
         params.n_gpu_layers = -1 if options.n_gpu_layers is None else options.n_gpu_layers
         params.main_gpu = options.main_gpu

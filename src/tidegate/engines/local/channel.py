@@ -67,7 +67,7 @@ class EngineChannel(asyncio.Protocol):
         self.is_broken = False
         """True when the engine broke the protocol or said that it failed."""
         self.was_told_to_end = False
-        """True when the engine said that it ends because somebody wants it to."""
+        """True when the engine said that it ends because somebody wants it to, or we hung up."""
         self._owner = owner
         self._call_soon = call_soon
         self._on_end = on_end
@@ -110,6 +110,7 @@ class EngineChannel(asyncio.Protocol):
 
     def close(self) -> None:
         """Ends the connection at once, unsent commands or not; its owner hears of it soon."""
+        self.was_told_to_end = True
         if self._transport is not None:
             self._transport.abort()
 

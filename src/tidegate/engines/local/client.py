@@ -23,7 +23,7 @@ from tidegate.inference.model_info import ModelInfo
 from tidegate.inference.output import TokenDelta
 from tidegate.inference.request import InferenceRequest
 from tidegate.lifecycle.fence import GenerationFence
-from tidegate.lifecycle.poison import PoisonWatch, Suspect
+from tidegate.lifecycle.poison import PoisonWatch, Suspect, death_id
 
 MAX_RETRY_AFTER_S = 120
 MAX_FLUSHES = 16
@@ -42,7 +42,7 @@ class CommandLine(Protocol):
 
     @property
     def was_told_to_end(self) -> bool:
-        """True when the engine said that it ends because somebody wants it to: no request is to blame."""
+        """True when the engine said that somebody wants it to end, or we hung up: no request is to blame."""
         ...
 
     def send(self, command: Command) -> None:
@@ -98,6 +98,7 @@ class LocalEngine:
         self._routes: dict[str, _Route] = {}
         self._channel: CommandLine | None = None
         self._epoch = 0
+        self._life = ""
         self._model: ModelInfo | None = None
         self._gauges = EngineGauges()
         self._num_late = 0
@@ -204,6 +205,7 @@ class LocalEngine:
         self._num_heard += 1
         self._channel = channel
         self._epoch = greeting.epoch
+        self._life = greeting.life or system.mint_life()
         self._model = greeting.model
         self._gauges = EngineGauges()
         tell_all(self.on_ready, greeting, self._report)
@@ -254,7 +256,7 @@ class LocalEngine:
         routes, self._routes = self._routes, {}
         if not channel.was_told_to_end:
             suspects = [Suspect(fingerprint(route.request), route.has_output) for route in routes.values()]
-            self._poison.note_death(suspects, self._now())
+            self._poison.note_death(suspects, self._now(), death_id(self._life))
         flushes, self._flushes = self._flushes, {}
         for on_answer in flushes.values():
             on_answer(None)

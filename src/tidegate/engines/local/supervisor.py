@@ -5,7 +5,6 @@ Starts the engine as a program under the next epoch, watches its end and its sil
 """
 
 import asyncio
-import contextlib
 import math
 import os
 import shutil
@@ -18,29 +17,23 @@ from pathlib import Path
 
 from tidegate.engine.messages import EngineReady
 from tidegate.engine.options import EngineOptions
+from tidegate.engines.life.condition import EngineCondition, EnginePhase, condition_after, describe_end
+from tidegate.engines.life.engine_life import EngineLife
+from tidegate.engines.life.restart_policy import EngineEnd, GiveUp, RestartPolicy, RestartSettings
+from tidegate.engines.life.start_failed import EngineStartFailed
+from tidegate.engines.life.wait_event import wait_event
 from tidegate.engines.local.channel import EngineChannel
 from tidegate.engines.local.client import LocalEngine
-from tidegate.engines.local.condition import EngineCondition, EnginePhase, describe_end
 from tidegate.engines.local.cpu_time import cpu_seconds
 from tidegate.engines.local.hang_watch import HangWatch, Signs
 from tidegate.engines.local.link import EngineLink
 from tidegate.engines.local.process import EngineProcess, engine_command
-from tidegate.engines.local.restart_policy import EngineEnd, GiveUp, Restart, RestartPolicy, RestartSettings
 from tidegate.lifecycle.poison import PoisonWatch
 
 _LAST_WORDS_S = 0.5
 """How long an engine that broke the protocol, or said that it failed, has to end by itself."""
 _NO_PROCESS = 127
 """What stands for an exit code where not even a process could be made, as shells have it."""
-
-
-class EngineStartFailed(Exception):
-    """The engine never became ready and was given up. `last_lines` is what it wrote last on standard error."""
-
-    def __init__(self, num_starts: int, exit_code: int, last_lines: list[str]) -> None:
-        super().__init__(f"the engine did not start, {num_starts} times in a row; last exit code {exit_code}")
-        self.exit_code = exit_code
-        self.last_lines = last_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +56,7 @@ class Supervisor:
     """Used on one event loop: `start`, then `engine` as the Engine port, then `aclose`.
 
     `runtime_dir` holds the socket; None makes a private folder and removes it at the end. `write_log` gets the
-    engine's log lines. Engines of one pool share one `poison`. `engine.on_ready` and `engine.on_lost` tell of changes,
-    `on_failed` of giving up.
+    engine's log lines. Engines of one pool share one `poison`. `engine.on_ready` and `engine.on_lost` tell of changes.
     """
 
     def __init__(
@@ -78,7 +70,6 @@ class Supervisor:
         self.engine = LocalEngine(
             lambda context: asyncio.get_running_loop().call_exception_handler(context), poison=poison
         )
-        self.on_failed: list[Callable[[EngineStartFailed], None]] = []
         self._options = options
         self._settings = settings or SupervisorSettings()
         self._policy = RestartPolicy(self._settings.restart)
@@ -86,19 +77,15 @@ class Supervisor:
         self._socket_path: Path | None = None
         self._write_log = write_log or _write_stderr
         self._link: EngineLink | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._life = EngineLife("engine supervisor", self.engine, self._live)
         self._process: EngineProcess | None = None
         self._epoch = 0
         self._ready_at: float | None = None
         self._condition = EngineCondition()
         self._verdict: str | None = None
         self._was_asked = False
-        self._is_closing = False
-        self._failure: EngineStartFailed | None = None
         self._last_lines: list[str] = []
-        self._news = asyncio.Event()
         self._condemned = asyncio.Event()
-        self._hurry = asyncio.Event()
 
     @property
     def socket_path(self) -> Path | None:
@@ -120,11 +107,6 @@ class Supervisor:
         """The epoch of the engine that is starting, or else of the one after the present one."""
         return self._epoch if self._condition.phase is EnginePhase.STARTING else self._epoch + 1
 
-    @property
-    def failure(self) -> EngineStartFailed | None:
-        """Why the engine was given up; None while it was not."""
-        return self._failure
-
     async def start(self) -> None:
         """Starts the engine and returns at once. Raises OSError or ValueError when the folder cannot be used."""
         self._socket_path = _make_folder(self._given_dir) / "engine.sock"
@@ -133,75 +115,67 @@ class Supervisor:
         self.engine.describe = lambda: self._condition.describe(asyncio.get_running_loop().time())
         self._link = EngineLink(self.engine, self._socket_path, self._note_end)
         self._link.start()
-        self._task = asyncio.create_task(self._run(self._socket_path), name="engine supervisor")
+        self._life.start()
 
     async def wait_ready(self) -> None:
         """Waits until the engine takes requests. Raises EngineStartFailed when it was given up."""
-        while not self.engine.is_ready:
-            if self._failure is not None:
-                raise self._failure
-            self._news.clear()
-            await self._news.wait()
+        await self._life.wait_ready()
 
     async def restart(self) -> None:
         """Ends the present engine, if any, and starts the next one at once. Open requests fail.
 
         Returns when the old process has ended. Also takes up again an engine that was given up.
         """
-        self._hurry.set()
-        if self._task is not None and self._task.done() and self._socket_path is not None and not self._is_closing:
-            self._failure = None
+        self._life.hurry()
+        if self._life.take_up():
             self._policy = RestartPolicy(self._settings.restart)
-            self._task = asyncio.create_task(self._run(self._socket_path), name="engine supervisor")
         elif self._process is not None:
             self._was_asked = True
             await self._process.stop(self._settings.stop_grace_s)
 
     async def aclose(self) -> None:
         """Ends the engine, first politely, and everything of ours. Open requests fail. Idempotent."""
-        self._is_closing = True
-        self._hurry.set()
+        self._life.end()
         if self._process is not None:
             await self._process.stop(self._settings.stop_grace_s)
-        if self._task is not None:
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._life.wait_end()
         if self._link is not None:
             await self._link.aclose()
         if self._socket_path is not None:
             _remove_folder(self._socket_path, whole=self._given_dir is None)
 
-    async def _run(self, socket_path: Path) -> None:
-        while True:
-            self._epoch += 1
-            self.engine.num_restarts = self._epoch - 1
-            self._condition = replace(self._condition, phase=EnginePhase.STARTING, next_start_at=None)
-            end = await self._live_once(socket_path)
-            decision = self._policy.decide(end)
-            self._condition = self._after(end, decision)
-            if isinstance(decision, GiveUp):
-                self._give_up(EngineStartFailed(decision.num_failed_starts, end.exit_code, self._last_lines))
-                return
-            self.engine.retry_after_s = decision.wait_s + 1.0
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._hurry.wait(), decision.wait_s)
-            if self._is_closing:
-                return
+    async def _live(self) -> float | EngineStartFailed:
+        """See `Live`: one process, under the next epoch."""
+        self._epoch += 1
+        self.engine.num_restarts = self._epoch - 1
+        self._condition = replace(self._condition, phase=EnginePhase.STARTING, next_start_at=None)
+        end = await self._run_process()
+        decision = self._policy.decide(end)
+        last_end = self._describe(end)
+        now = asyncio.get_running_loop().time()
+        self._condition = condition_after(decision, last_end, self._policy.num_in_row, now)
+        if isinstance(decision, GiveUp):
+            words = f"the engine did not start, {decision.num_failed_starts} times in a row"
+            return EngineStartFailed(
+                f"{words}; last exit code {end.exit_code}", exit_code=end.exit_code, last_lines=self._last_lines
+            )
+        return decision.wait_s
 
-    async def _live_once(self, socket_path: Path) -> EngineEnd:
+    async def _run_process(self) -> EngineEnd:
         """Runs one process from start to end."""
+        assert self._socket_path is not None
         self._ready_at = None
         self._verdict = None
         self._was_asked = False
         self._condemned.clear()
-        self._hurry.clear()
         try:
             process = await EngineProcess.start(
-                engine_command(self._options, socket_path, self._epoch), self._write_log
+                engine_command(self._options, self._socket_path, self._epoch), self._write_log
             )
         except OSError as error:
             self._last_lines = [str(error)]
-            return EngineEnd(_NO_PROCESS, None, was_asked=self._is_closing)
-        if self._is_closing:
+            return EngineEnd(_NO_PROCESS, None, was_asked=self._life.is_ending)
+        if self._life.is_ending:
             process.kill()
         self._process = process
         self.engine.process_id = process.process_id
@@ -216,7 +190,7 @@ class Supervisor:
             self.engine.process_id = None
             self._last_lines = process.last_lines
         ready_s = None if self._ready_at is None else asyncio.get_running_loop().time() - self._ready_at
-        return EngineEnd(exit_code, ready_s, was_asked=self._was_asked or self._is_closing)
+        return EngineEnd(exit_code, ready_s, was_asked=self._was_asked or self._life.is_ending)
 
     async def _guard(self, process: EngineProcess) -> None:
         """Kills an engine that does not start, hangs, or cannot be believed any more."""
@@ -226,8 +200,7 @@ class Supervisor:
         watch = HangWatch(max(1, math.ceil(settings.stall_timeout_s / settings.tick_s)))
         nonce = 0
         while self._verdict is None:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._condemned.wait(), settings.tick_s)
+            if await wait_event(self._condemned, settings.tick_s):
                 await asyncio.sleep(_LAST_WORDS_S)
                 self._verdict = "it broke the protocol, or failed and did not end"
                 break
@@ -250,19 +223,13 @@ class Supervisor:
             cpu_s=cpu_seconds(process.process_id),
         )
 
-    def _after(self, end: EngineEnd, decision: Restart | GiveUp) -> EngineCondition:
-        """Returns the condition once a process has ended and it is decided what follows."""
+    def _describe(self, end: EngineEnd) -> str:
         name = signal.Signals(-end.exit_code).name if -end.exit_code in set(signal.Signals) else None
-        last_end = describe_end(end.exit_code, name, self._verdict, was_asked=end.was_asked)
-        if isinstance(decision, GiveUp):
-            return EngineCondition(EnginePhase.FAILED, last_end, self._policy.num_in_row)
-        next_start_at = asyncio.get_running_loop().time() + decision.wait_s
-        return EngineCondition(EnginePhase.WAITING, last_end, self._policy.num_in_row, next_start_at)
+        return describe_end(end.exit_code, name, self._verdict, was_asked=end.was_asked)
 
     def _note_ready(self, _greeting: EngineReady) -> None:
         self._ready_at = asyncio.get_running_loop().time()
         self._condition = replace(self._condition, phase=EnginePhase.READY)
-        self._news.set()
 
     def _note_lost(self, reason: str) -> None:
         if self._condition.phase is EnginePhase.READY:
@@ -271,12 +238,6 @@ class Supervisor:
     def _note_end(self, channel: EngineChannel) -> None:
         if channel.is_broken:
             self._condemned.set()
-
-    def _give_up(self, failure: EngineStartFailed) -> None:
-        self._failure = failure
-        self._news.set()
-        for observer in self.on_failed:
-            observer(failure)
 
 
 def _make_folder(given: Path | None) -> Path:

@@ -20,6 +20,11 @@ class ActorFacts:
 class ActorDoor(Protocol):
     """One actor, by its name: whichever process is behind it now. All methods are called on the event loop."""
 
+    @property
+    def wanted(self) -> str:
+        """What Ray is asked to keep for it, in words."""
+        ...
+
     async def open(self) -> None:
         """Finds the actor, or has it made. Raises whatever Ray does."""
         ...
@@ -47,12 +52,19 @@ class ActorDoor(Protocol):
         """Asks the process behind it who it is. Raises whatever Ray does."""
         ...
 
-    async def restart_engine(self) -> None:
-        """Has the actor restart its engine. Raises whatever Ray does."""
+    async def restart_engine(self, drain_s: float | None) -> bool:
+        """Has the actor restart its engine, after a drain of at most so long; None: at once.
+
+        Returns False where the drain did not come to its end: then nothing has happened. Raises whatever Ray does.
+        """
         ...
 
-    async def retire(self, drain_s: float) -> None:
-        """Drains the actor for at most so long, and ends it for good, with what it ran on. Never raises."""
+    async def retire(self, patience_s: float) -> bool:
+        """Ends the actor for good, with what it runs on, and lets go of it. No session of ours is open any more.
+
+        A shared one ends only if every other server has left it too, within so long. Says whether it ended. Never
+        raises.
+        """
         ...
 
     async def aclose(self) -> None:

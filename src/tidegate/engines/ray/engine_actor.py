@@ -14,6 +14,8 @@ from tidegate.engines.ray.hosted_engine import HostedEngine, make_hosted
 from tidegate.system import entropy
 
 BOOT_BYTES = 8
+AWAY_S = 5.0
+"""How long an engine that was ended may take to be gone for the host as well."""
 
 
 class SpecMismatch(Exception):
@@ -30,10 +32,11 @@ class EngineActor:
         self._hosted: HostedEngine | None = None
         self._host: EngineHost | None = None
         self._beginning = asyncio.Lock()
+        self._draining = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def events(self, session: str, digest: str) -> AsyncIterator[bytes]:
-        """One server's stream of events; its end is the session's. Raises SpecMismatch and SessionRefused."""
+        """One server's stream of events; its end is the session's. Raises SpecMismatch, SessionRefused, HostRetired."""
         if digest != self._digest:
             raise SpecMismatch("the engine was made with other settings")
         host = await self._begun()
@@ -49,17 +52,38 @@ class EngineActor:
         if self._host is not None:
             self._host.take(data)
 
-    async def restart_engine(self) -> None:
-        """Ends the engine and starts the next one, in this same process."""
-        host = await self._begun()
-        if self._hosted is not None:
-            host.is_asked_to_end = True
-            self._note(asyncio.create_task(self._hosted.restart()))
-            self._note(asyncio.create_task(self._await_ready()))
+    async def restart_engine(self, drain_s: float | None) -> bool:
+        """Ends the engine and starts the next one, in this same process.
 
-    async def drain(self, timeout_s: float) -> bool:
-        """Takes nothing new, and waits for the end of what is open; says whether it came in time."""
-        return await (await self._begun()).drain(timeout_s)
+        `drain_s`: how long what is open, of all servers, may take to end first; where it does not, everything is left
+        as it was, and False returned. None: it is cut.
+        """
+        host = await self._begun()
+        if drain_s is None:
+            await self._restart(host)
+            return True
+        async with self._draining:
+            try:
+                if not await host.drain(drain_s):
+                    return False
+                epoch = host.epoch
+                await self._restart(host)
+                await host.wait_away(epoch, AWAY_S)
+            finally:
+                host.resume()
+        return True
+
+    async def retire(self, digest: str, patience_s: float) -> bool:
+        """Ends the engine for good where no server uses it, or none does within `patience_s`; says whether.
+
+        One that was made with other settings is not the asker's to end.
+        """
+        if digest != self._digest:
+            return False
+        is_alone = self._host is None or await self._host.retire(patience_s)
+        if is_alone:
+            await self.stop()
+        return is_alone
 
     async def stop(self) -> None:
         """Ends the engine; open requests fail."""
@@ -90,6 +114,12 @@ class EngineActor:
             self._note(asyncio.create_task(host.run(), name="leases"))
             self._note(asyncio.create_task(self._await_ready(), name="start of the engine"))
             return host
+
+    async def _restart(self, host: EngineHost) -> None:
+        if self._hosted is not None:
+            host.is_asked_to_end = True
+            await self._hosted.restart()
+            self._note(asyncio.create_task(self._await_ready(), name="start of the engine"))
 
     async def _await_ready(self) -> None:
         """Tells the servers when the engine was given up: only a person can help then."""

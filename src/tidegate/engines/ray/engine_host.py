@@ -2,7 +2,8 @@
 
 Each server has a session: it sends batches of commands, and reads one stream of events that carries all of its
 requests. A session ends when its server ends it, when the server is silent longer than the lease, or when it leaves too
-much unread; then its requests are aborted and forgotten. While the host drains it takes nothing new.
+much unread; then its requests are aborted and forgotten. While the host drains it takes nothing new; once retired it
+opens no further session.
 """
 
 import asyncio
@@ -37,6 +38,10 @@ class SessionRefused(Exception):
     """The host takes no further session."""
 
 
+class HostRetired(Exception):
+    """The engine ends for good, and nobody gets a session with it."""
+
+
 @runtime_checkable
 class FlushingEngine(Protocol):
     """An engine that can be told to drop what it keeps for reuse; see `LocalEngine.flush_cache`."""
@@ -67,7 +72,8 @@ class EngineHost:
         self._leases = LeaseBook(lease_s)
         self._sessions: dict[str, HostSession] = {}
         self._greeting: EngineReady | None = None
-        self._emptied = asyncio.Event()
+        self._is_retired = False
+        self._progress = asyncio.Event()
         engine.on_ready.append(self._note_ready)
         engine.on_lost.append(self._note_lost)
 
@@ -87,8 +93,10 @@ class EngineHost:
     async def events(self, name: str) -> AsyncGenerator[bytes, None]:
         """Opens a session, and yields what its server is to be told until the session ends. Closing it ends it.
 
-        Raises SessionRefused.
+        Raises SessionRefused and HostRetired.
         """
+        if self._is_retired:
+            raise HostRetired("the engine ends")
         if name in self._sessions or len(self._sessions) >= MAX_SESSIONS:
             raise SessionRefused("this session is open already" if name in self._sessions else "too many sessions")
         session = self._sessions[name] = HostSession(name, self)
@@ -124,7 +132,7 @@ class EngineHost:
             hosted.detach()
             self._engine.abort(hosted.engine_id)
         session.requests.clear()
-        self._note_progress()
+        self._progress.set()
 
     async def run(self) -> None:
         """Looks after leases, readers that are behind, and news without an output, until cancelled."""
@@ -139,25 +147,43 @@ class EngineHost:
                     self._report({"message": f"a server left {session.num_unread} outputs unread and is given up"})
                     self.leave(session.name)
                 session.stir()
-            self._note_progress()
+            self._progress.set()
 
     async def drain(self, timeout_s: float) -> bool:
-        """Takes nothing new, and waits until everything has ended; says whether it has, in time. Idempotent."""
+        """Takes nothing new, and waits until everything has ended; says whether it has, in time. To be undone by
+        `resume`.
+        """
         self.is_draining = True
-        for session in self._sessions.values():
-            session.stir()
+        self._stir()
+        return await self._wait_until(lambda: not self.num_active, timeout_s)
+
+    def resume(self) -> None:
+        """The end of a drain. Idempotent."""
+        self.is_draining = False
+        self._stir()
+
+    async def wait_away(self, epoch: int, timeout_s: float) -> None:
+        """Waits until the engine of an epoch is lost, at most for so long."""
+        await self._wait_until(lambda: self._greeting is None or self.epoch != epoch, timeout_s)
+
+    async def retire(self, timeout_s: float) -> bool:
+        """Opens no further session once there is none; says whether it came to that in time."""
+        self._is_retired = await self._wait_until(lambda: not self._sessions, timeout_s)
+        return self._is_retired
+
+    async def _wait_until(self, check: Callable[[], bool], timeout_s: float) -> bool:
         try:
             async with asyncio.timeout(timeout_s):
-                while self.num_active:
-                    self._emptied.clear()
-                    await self._emptied.wait()
+                while not check():
+                    self._progress.clear()
+                    await self._progress.wait()
         except TimeoutError:
             return False
         return True
 
-    def _note_progress(self) -> None:
-        if not self.num_active:
-            self._emptied.set()
+    def _stir(self) -> None:
+        for session in self._sessions.values():
+            session.stir()
 
     def _carry_out(self, session: HostSession, command: Command) -> None:
         if isinstance(command, AddRequest):
@@ -205,6 +231,7 @@ class EngineHost:
 
     def _note_ready(self, greeting: EngineReady) -> None:
         self._greeting = greeting
+        self.is_asked_to_end = False
         self.epoch = greeting.epoch
         for session in self._sessions.values():
             session.tell(greeting)
@@ -216,7 +243,7 @@ class EngineHost:
             for hosted in session.requests.values():
                 hosted.detach()
             session.note_away(reason, was_asked=was_asked)
-        self._note_progress()
+        self._progress.set()
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

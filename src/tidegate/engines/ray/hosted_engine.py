@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from tidegate.engine.port import WatchedEngine
-from tidegate.engines.local.restart_policy import RestartSettings
+from tidegate.engines.life.restart_policy import RestartSettings
 from tidegate.engines.local.supervisor import Supervisor, SupervisorSettings
 from tidegate.engines.ray.actor_spec import HostedEngineSpec
 

@@ -22,6 +22,8 @@ MAX_CONCURRENT_CALLS = 2048
 UNREAD_BATCHES = 256
 """Batches on their way to a server that does not read; the actor then gathers what follows into one."""
 _ANSWER_S = 10.0
+_END_S = 30.0
+"""How long the end of an engine inside may take."""
 
 Handle: TypeAlias = Any
 """An object of Ray's, which has no types that we could name without loading it."""
@@ -29,8 +31,14 @@ Handle: TypeAlias = Any
 _log = logging.getLogger(__name__)
 
 
+class ActorAbsent(Exception):
+    """Whoever makes the actor has not made it yet, or it is gone."""
+
+
 class RayDoor(ActorDoor):
-    """`name` is the actor's, unique in the namespace. `actor_class`: what Ray makes an actor of."""
+    """`name` is the actor's, unique in the namespace. `actor_class`: what Ray makes an actor of. `is_guest`: another
+    process makes the actor, and ends it; this one only uses it.
+    """
 
     def __init__(
         self,
@@ -39,16 +47,26 @@ class RayDoor(ActorDoor):
         spec: HostedEngineSpec,
         needs: ActorNeeds,
         actor_class: type[EngineActor] = EngineActor,
+        *,
+        is_guest: bool = False,
     ) -> None:
         self.name = name
         self._where = where
         self._spec = spec
         self._needs = needs
         self._class = actor_class
+        self._is_guest = is_guest
+        self._has_spoken = False
+        self._has_given_up = False
         self._ray: ModuleType | None = None
         self._actor: Handle = None
         self._tell: Handle = None
         self._finding: asyncio.Future[Any] | None = None
+
+    @property
+    def wanted(self) -> str:
+        """See `ActorDoor.wanted`."""
+        return self._needs.in_words
 
     async def open(self) -> None:
         """See `ActorDoor.open`."""
@@ -63,7 +81,9 @@ class RayDoor(ActorDoor):
         stream = method.remote(session, self._spec.digest)
         try:
             async for reference in stream:
-                yield await reference
+                data = await reference
+                self._has_spoken = True
+                yield data
         finally:
             with contextlib.suppress(Exception):
                 load_ray().cancel(stream)
@@ -77,6 +97,7 @@ class RayDoor(ActorDoor):
 
     def forget(self, trouble: Trouble) -> None:
         """See `ActorDoor.forget`."""
+        self._has_spoken = False
         if trouble.remedy is not Remedy.ATTACH:
             self._actor = None
 
@@ -88,38 +109,50 @@ class RayDoor(ActorDoor):
         """See `ActorDoor.identify`."""
         return ActorFacts(*await asyncio.wait_for(self._actor.identify.remote(), _ANSWER_S))
 
-    async def restart_engine(self) -> None:
+    async def restart_engine(self, drain_s: float | None) -> bool:
         """See `ActorDoor.restart_engine`."""
-        await asyncio.wait_for(self._actor.restart_engine.remote(), _ANSWER_S)
+        answer = self._actor.restart_engine.remote(drain_s)
+        return bool(await asyncio.wait_for(answer, (drain_s or 0.0) + _END_S))
 
-    async def retire(self, drain_s: float) -> None:
+    async def retire(self, patience_s: float) -> bool:
         """See `ActorDoor.retire`."""
-        actor = self._actor
-        if actor is None:
-            return
-        with contextlib.suppress(Exception):
-            await asyncio.wait_for(actor.drain.remote(drain_s), drain_s + _ANSWER_S)
-        with contextlib.suppress(Exception):
-            await asyncio.wait_for(actor.stop.remote(), _ANSWER_S)
-        await self._quietly(lambda: load_ray().kill(actor, no_restart=True))
-        await self._quietly(self._drop_bundles)
-        self._actor = None
+        await self._wait_found()
+        is_alone = not self._is_guest
+        if self._needs.is_detached and self._actor is not None:
+            # One that never answered us may still be looking for a machine: who else uses it is not waited for.
+            wait_s, more_s = (patience_s, _END_S) if self._has_spoken else (0.0, _ANSWER_S)
+            with contextlib.suppress(Exception):  # nobody can use one that does not answer
+                answer = self._actor.retire.remote(self._spec.digest, wait_s)
+                is_alone = bool(await asyncio.wait_for(answer, wait_s + more_s))
+        await self._leave(ends=is_alone)
+        return is_alone
 
     async def aclose(self) -> None:
         """See `ActorDoor.aclose`."""
-        if self._finding is not None:
-            finding, self._finding = self._finding, None
-            await asyncio.wait({finding}, timeout=_ANSWER_S)
-            if finding.done() and finding.exception() is None:
-                self._actor = self._actor or finding.result()
+        await self._wait_found()
+        await self._leave(ends=not self._needs.is_detached and not self._is_guest)
+
+    async def _wait_found(self) -> None:
+        """Waits for an actor that is being made: it is ours to end as well."""
+        finding, self._finding = self._finding, None
+        if finding is None:
+            return
+        await asyncio.wait({finding}, timeout=_ANSWER_S)
+        if not finding.done():
+            self._has_given_up = True
+        elif finding.exception() is None and self._actor is None:
+            self._actor = finding.result()
+
+    async def _leave(self, *, ends: bool) -> None:
         if self._ray is None:
             return
-        if not self._needs.is_detached and self._actor is not None:
+        actor, self._actor = self._actor, None
+        if ends and self._has_spoken and actor is not None:
             with contextlib.suppress(Exception):
-                await asyncio.wait_for(self._actor.stop.remote(), _ANSWER_S)
-            await self._quietly(lambda: load_ray().kill(self._actor, no_restart=True))
-            await self._quietly(self._drop_bundles)
-        self._ray = self._actor = None
+                await asyncio.wait_for(actor.stop.remote(), _END_S)
+        if ends:
+            await self._quietly(lambda: self._end(actor))
+        self._ray = None
         await self._quietly(CLUSTER.release)
 
     async def _quietly(self, act: Callable[[], object]) -> None:
@@ -129,8 +162,23 @@ class RayDoor(ActorDoor):
             _log.debug("Ray did not do what it was asked: %s", fault)
 
     def _find(self) -> Handle:
-        """Returns the actor of this name, made if there is none. Blocks. Raises whatever Ray does."""
+        """Returns the actor of this name. Blocks. Raises ActorAbsent, and whatever Ray does."""
         ray = self._ray = self._ray or CLUSTER.attach(self._where)
+        actor = self._look_up(ray) if self._is_guest else self._make(ray)
+        if self._has_given_up:
+            if not self._needs.is_detached and not self._is_guest:
+                self._end(actor)
+            CLUSTER.release()
+        return actor
+
+    def _look_up(self, ray: ModuleType) -> Handle:
+        try:
+            return ray.get_actor(self.name, namespace=self._where.namespace)
+        except ValueError as error:
+            raise ActorAbsent(str(error)) from error
+
+    def _make(self, ray: ModuleType) -> Handle:
+        """Returns the actor of this name, made if there is none."""
         needs = self._needs
         options: dict[str, Any] = {
             "name": self.name,
@@ -173,11 +221,15 @@ class RayDoor(ActorDoor):
                 list(self._needs.bundles), strategy=self._needs.strategy, name=self._bundles_name, lifetime=lifetime
             )
 
-    def _drop_bundles(self) -> None:
+    def _end(self, actor: Handle) -> None:
+        """Ends the actor, if there is one, and gives up its bundles. Blocks."""
+        if actor is not None:
+            load_ray().kill(actor, no_restart=True)
         if self._needs.bundles:
             from ray.util import get_placement_group, remove_placement_group
 
-            remove_placement_group(get_placement_group(self._bundles_name))
+            with contextlib.suppress(ValueError):  # they were never asked for
+                remove_placement_group(get_placement_group(self._bundles_name))
 
     @property
     def _bundles_name(self) -> str:

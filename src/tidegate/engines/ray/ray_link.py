@@ -10,12 +10,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tidegate.engines.life.backoff import Backoff
+from tidegate.engines.life.engine_life import EngineLife
+from tidegate.engines.life.start_failed import EngineStartFailed
 from tidegate.engines.local.client import LocalEngine
 from tidegate.engines.ray.actor_door import ActorDoor
 from tidegate.engines.ray.boot_watch import EpochBook
 from tidegate.engines.ray.ray_channel import RayChannel
 from tidegate.engines.ray.ray_trouble import Remedy, Trouble, trouble_of
-from tidegate.engines.remote.start_failed import RemoteStartFailed
 
 MISSED_BEATS = 4
 """A silence of fewer signs of life than this is never a hang."""
@@ -70,48 +72,37 @@ class RayLink:
         self._take_note = take_note
         self._epochs = EpochBook()
         self._channel: RayChannel | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._news = asyncio.Event()
+        self._backoff = Backoff(settings.first_wait_s, settings.max_wait_s)
+        self._life = EngineLife(f"link to the actor {name}", engine, self._live)
         self._reason: str | None = None
-        self._failure: RemoteStartFailed | None = None
 
     def start(self) -> None:
         """Begins to look for the actor, and returns at once."""
         self.engine.describe = self._describe
         self.engine.on_ready.append(self._note_ready)
-        self._task = asyncio.create_task(self._run(), name=f"link to the actor {self._name}")
+        self._life.start()
 
     async def wait_ready(self) -> None:
-        """Waits until the engine takes requests. Raises RemoteStartFailed when it never will as things are."""
-        while not self.engine.is_ready:
-            if self._failure is not None:
-                raise self._failure
-            self._news.clear()
-            await self._news.wait()
+        """Waits until the engine takes requests. Raises EngineStartFailed when it never will as things are."""
+        await self._life.wait_ready()
 
     async def aclose(self) -> None:
         """Ends the session. Open requests fail, and are aborted in the engine. Idempotent."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await self._life.aclose()
 
-    async def _run(self) -> None:
-        wait_s = self._settings.first_wait_s
-        while True:
-            epoch = self._epochs.epoch
-            trouble = await self._live_once()
-            if self._epochs.epoch != epoch:
-                wait_s = self._settings.first_wait_s
-            self._reason = trouble.words
-            self._door.forget(trouble)
-            if trouble.remedy is Remedy.WAIT_FOR_OPERATOR:
-                self._fail(trouble.words)
-            self.engine.retry_after_s = wait_s + 1.0
-            await asyncio.sleep(wait_s)
-            wait_s = min(2 * wait_s, self._settings.max_wait_s)
+    async def _live(self) -> float:
+        """See `Live`: one session. It is sought again whatever was the matter: an operator may have mended it."""
+        epoch = self._epochs.epoch
+        trouble = await self._hold_session()
+        if self._epochs.epoch != epoch:
+            self._backoff.reset()
+        self._reason = trouble.words
+        self._door.forget(trouble)
+        if trouble.remedy is Remedy.WAIT_FOR_OPERATOR:
+            self._fail(trouble.words)
+        return self._backoff.next_wait_s()
 
-    async def _live_once(self) -> Trouble:
+    async def _hold_session(self) -> Trouble:
         """Returns when a session is over, or could not begin, with the reason."""
         settings = self._settings
         channel = RayChannel(self._mint(), self.engine, self._epochs, self._door.tell, settings.resend_after_s)
@@ -166,17 +157,17 @@ class RayLink:
         return True
 
     def _note_ready(self, _greeting: object) -> None:
-        self._failure = self._reason = None
-        self._news.set()
+        self._reason = None
 
     def _fail(self, reason: str) -> None:
-        self._failure = RemoteStartFailed(f"The engine {self._name} does not start with Ray: {reason}.")
-        self._news.set()
+        self._life.fail(EngineStartFailed(f"The engine {self._name} does not start with Ray: {reason}."))
 
     def _describe(self) -> str:
         """Returns one phrase on what is being done, without a full stop."""
         channel = self._channel
         if channel is not None and channel.num_batches:
             return "the engine is drained" if self.engine.is_draining else channel.condition or "the engine is starting"
-        doing = "its actor was asked for and has not answered yet" if channel is not None else "Ray is asked for it"
+        doing = "Ray is asked for it"
+        if channel is not None:
+            doing = f"its actor was asked for and has not answered yet: Ray looks for {self._door.wanted}, or it starts"
         return doing if self._reason is None else f"{doing}, after a loss: {self._reason}"

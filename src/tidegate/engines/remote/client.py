@@ -27,7 +27,7 @@ from tidegate.inference.model_info import ModelInfo
 from tidegate.inference.output import TokenDelta
 from tidegate.inference.request import InferenceRequest
 from tidegate.lifecycle.fence import GenerationFence
-from tidegate.lifecycle.poison import PoisonWatch, Suspect
+from tidegate.lifecycle.poison import PoisonWatch, Suspect, death_id
 
 MAX_RETRY_AFTER_S = 120
 MAX_BROKEN = 1024
@@ -77,6 +77,9 @@ class RemoteEngine:
         self._runs: dict[Run, Route] = {}
         self._model: ModelInfo | None = None
         self._epoch = 0
+        self._life = ""
+        self._num_losses = 0
+        """Of this life: an engine that hangs, or cannot be reached for a while, may come back as it was."""
         self._heard_at = now()
         self._accounts = RemoteAccounts()
 
@@ -159,9 +162,13 @@ class RemoteEngine:
 
     # ---- from the watch ----
 
-    def begin(self, model: ModelInfo) -> None:
-        """The engine is there, under the next epoch; the carrier leads to it."""
+    def begin(self, model: ModelInfo, life: str) -> None:
+        """The engine is there, under the next epoch; the carrier leads to it. `life` names this start of its process as
+        far as it tells, the same in every server process that uses it.
+        """
         self._epoch += 1
+        self._num_losses = self._num_losses if life == self._life else 0
+        self._life = life
         self._fence.advance(self._epoch)
         self._model = model
         self._accounts.block_tokens = model.block_tokens
@@ -169,8 +176,10 @@ class RemoteEngine:
         self._is_ready = True
         tell_all(self.on_ready, EngineReady(self._epoch, model), self._report)
 
-    def lose(self, reason: str) -> None:
-        """The engine is gone: fails every open sink once. Harmless when it is gone already."""
+    def lose(self, reason: str, *, was_asked: bool = False) -> None:
+        """The engine is gone: fails every open sink once. Harmless when it is gone already. `was_asked`: somebody
+        wanted it, and no request is to blame.
+        """
         if not self._is_ready:
             return
         self._is_ready = False
@@ -179,7 +188,10 @@ class RemoteEngine:
         for run in list(self._runs):
             self._drop(run)
         self._carrier.drop()
-        self._poison.note_death([*self._broken, *(_suspect(route) for route in routes.values())], self._now())
+        if not was_asked:
+            suspects = [*self._broken, *(_suspect(route) for route in routes.values())]
+            self._poison.note_death(suspects, self._now(), death_id(f"{self._life} {self._num_losses}"))
+            self._num_losses += 1
         self._broken.clear()
         for route in routes.values():
             self._accounts.note_closed(route)
@@ -196,7 +208,7 @@ class RemoteEngine:
 
     async def aclose(self) -> None:
         """Ends what is open, and the way to the engine. Idempotent."""
-        self.lose("this server ends")
+        self.lose("this server ends", was_asked=True)
         await self._carrier.aclose()
 
     # ---- from the runs ----

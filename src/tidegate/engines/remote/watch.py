@@ -6,15 +6,17 @@ no output for too long is lost; another model under the same address is never se
 """
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tidegate.engines.life.backoff import Backoff
+from tidegate.engines.life.engine_life import EngineLife
+from tidegate.engines.life.start_failed import EngineStartFailed
 from tidegate.engines.remote.ask import Ask, EngineAway, EngineUnfit
 from tidegate.engines.remote.client import RemoteEngine
 from tidegate.engines.remote.dialect import Introduction, Recognition, RemoteKind
 from tidegate.engines.remote.http_carrier import HttpCarrier
-from tidegate.engines.remote.start_failed import RemoteStartFailed
+from tidegate.engines.remote.lookout import Lookout
 from tidegate.engines.remote.whereabouts import RemoteCondition, RemotePhase, compare_identity
 
 
@@ -54,98 +56,78 @@ class RemoteWatch:
         self._url = carrier.pool.endpoint.url
         self._ask = Ask(carrier.pool, settings.answer_timeout_s)
         self._first: Recognition | None = None
-        self._failure: RemoteStartFailed | None = None
         self._condition = RemoteCondition(self._url)
-        self._task: asyncio.Task[None] | None = None
-        self._news = asyncio.Event()
-        self._trouble = asyncio.Event()
+        self._lookout = Lookout(engine, settings.health_interval_s, settings.stall_timeout_s)
+        self._backoff = Backoff(settings.first_wait_s, settings.max_wait_s)
+        self._life = EngineLife("watch over the engine", engine, self._live)
 
     def start(self) -> None:
         """Begins to look for the engine, and returns at once."""
         loop = asyncio.get_running_loop()
         self.engine.describe = lambda: self._condition.describe(loop.time())
-        self.engine.on_trouble.append(self._trouble.set)
-        self._task = asyncio.create_task(self._run(), name="watch over the engine")
+        self._life.start()
 
     async def wait_ready(self) -> None:
-        """Waits until the engine takes requests. Raises RemoteStartFailed when it cannot be served."""
-        while not self.engine.is_ready:
-            if self._failure is not None:
-                raise self._failure
-            self._news.clear()
-            await self._news.wait()
+        """Waits until the engine takes requests. Raises EngineStartFailed when it cannot be served."""
+        await self._life.wait_ready()
 
     async def aclose(self) -> None:
         """Ends the watch and the engine. Open requests fail. Idempotent."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await self._life.aclose()
         await self.engine.aclose()
 
-    async def _run(self) -> None:
-        wait_s = self._settings.first_wait_s
-        while True:
-            introduction = await self._find()
-            if introduction is not None:
-                wait_s = self._settings.first_wait_s
-                self._begin(introduction)
-                reason = await self._stay(introduction.recognition)
-                self._condition = RemoteCondition(self._url, RemotePhase.AWAY, reason)
-                self.engine.lose(reason)
-            if self._failure is not None:
-                return
-            self._condition = self._condition.again_at(asyncio.get_running_loop().time() + wait_s)
-            self.engine.retry_after_s = wait_s + 1.0
-            await asyncio.sleep(wait_s)
-            wait_s = min(2 * wait_s, self._settings.max_wait_s)
-
-    async def _find(self) -> Introduction | None:
+    async def _live(self) -> float | EngineStartFailed:
+        """See `Live`: from finding it to losing it. Unfit at first, it is given up; later it is sought again."""
         try:
-            introduction = await self._kind.introduce(self._ask)
-            if self._first is not None:
-                compare_identity(self._first, introduction.recognition)
+            introduction = await self._find()
         except EngineAway as error:
             self._condition = RemoteCondition(self._url, RemotePhase.AWAY, str(error))
         except EngineUnfit as error:
             self._condition = RemoteCondition(self._url, RemotePhase.UNFIT, str(error))
             if self._first is None:
-                self._failure = RemoteStartFailed(f"The engine at {self._url} cannot be served: {error}.")
-                self._news.set()
+                return EngineStartFailed(f"The engine at {self._url} cannot be served: {error}.")
         else:
-            return introduction
-        return None
+            self._backoff.reset()
+            await self._serve(introduction)
+        wait_s = self._backoff.next_wait_s()
+        self._condition = self._condition.again_at(asyncio.get_running_loop().time() + wait_s)
+        return wait_s
+
+    async def _find(self) -> Introduction:
+        introduction = await self._kind.introduce(self._ask)
+        if self._first is not None:
+            compare_identity(self._first, introduction.recognition)
+        return introduction
+
+    async def _serve(self, introduction: Introduction) -> None:
+        reason: str | None = None
+        try:
+            self._begin(introduction)
+            reason = await self._stay(introduction.recognition)
+        finally:
+            was_asked, reason = reason is None, reason or "this server ends"
+            self._condition = RemoteCondition(self._url, RemotePhase.AWAY, reason)
+            self.engine.lose(reason, was_asked=was_asked)
 
     def _begin(self, introduction: Introduction) -> None:
         self._first = self._first or introduction.recognition
         self._condition = RemoteCondition(self._url, RemotePhase.READY)
         self._carrier.dialect = introduction.dialect
-        self.engine.begin(introduction.model)
-        self._news.set()
+        self.engine.begin(introduction.model, f"{self._url} {introduction.recognition.boot}")
         for note in introduction.notes:
             self._take_note(note)
 
     async def _stay(self, recognition: Recognition) -> str:
         """Returns when the engine is lost, with the reason."""
         while True:
-            self._trouble.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._settings.health_interval_s):  # wait_for may swallow our own end
-                    await self._trouble.wait()
-            had_trouble = self._trouble.is_set()
-            reason = self._silence() or await self._illness(recognition, is_thorough=had_trouble)
+            had_trouble = await self._lookout.wait()
+            if self._lookout.finds_stall():
+                return f"it gave no output for {self._settings.stall_timeout_s:g} s"
+            reason = await self._illness(recognition, is_thorough=had_trouble)
             if reason is not None:
                 return reason
-            if had_trouble and not self._trouble.is_set():
+            if had_trouble and not self._lookout.has_trouble:
                 self.engine.note_well()
-
-    def _silence(self) -> str | None:
-        since = self.engine.silent_since
-        silent_s = 0.0 if since is None else asyncio.get_running_loop().time() - since
-        if silent_s <= self._settings.stall_timeout_s:
-            return None
-        self.engine.num_stalls += 1
-        return f"it gave no output for {self._settings.stall_timeout_s:g} s"
 
     async def _illness(self, recognition: Recognition, *, is_thorough: bool) -> str | None:
         """Returns what is wrong, or None. A thorough look asks again who answers."""

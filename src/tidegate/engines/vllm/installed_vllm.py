@@ -56,15 +56,17 @@ def check_main() -> None:
 
 
 class InstalledVllm:
-    """See `Library`."""
+    """See `Library`. `checks_main`: whether the program that runs here is looked at first, see `check_main`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, checks_main: bool = True) -> None:
+        self._checks_main = checks_main
         self._before: set[Any] | None = None
         self._own: set[Any] = set()
 
     def configure(self, arguments: Mapping[str, Any]) -> Any:
         require_vllm()
-        check_main()
+        if self._checks_main:
+            check_main()
         for name, value in ENVIRONMENT.items():
             os.environ.setdefault(name, value)
         os.environ[PARENT_VARIABLE] = str(os.getpid())

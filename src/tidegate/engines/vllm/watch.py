@@ -2,22 +2,23 @@
 
 The engine's own process is vLLM's child, and dies apart from this one: then every open request fails once, and a new
 engine is built in the same process under the next epoch. An engine that makes no step and gives no output for too long
-while something is waited for is ended, too. `restart_policy.py` of the local engine decides when, and when not.
+while something is waited for is ended, too. `RestartPolicy` decides when the next one starts, and when none.
 """
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tidegate.engine.exit_code import EngineExit
-from tidegate.engines.local.condition import EngineCondition, EnginePhase
-from tidegate.engines.local.restart_policy import EngineEnd, GiveUp, Restart, RestartPolicy, RestartSettings
+from tidegate.engines.life.condition import EngineCondition, EnginePhase, condition_after
+from tidegate.engines.life.engine_life import EngineLife
+from tidegate.engines.life.restart_policy import EngineEnd, GiveUp, RestartPolicy, RestartSettings
+from tidegate.engines.life.start_failed import EngineStartFailed
 from tidegate.engines.remote.ask import EngineUnfit
 from tidegate.engines.remote.client import RemoteEngine
+from tidegate.engines.remote.lookout import Lookout
 from tidegate.engines.remote.served_facts import ServedFacts
-from tidegate.engines.remote.start_failed import RemoteStartFailed
 from tidegate.engines.vllm.call_aside import call_aside
 from tidegate.engines.vllm.engine_arguments import VllmPlan, engine_arguments
 from tidegate.engines.vllm.engine_faults import describe
@@ -26,6 +27,7 @@ from tidegate.engines.vllm.library import Library, Llm
 from tidegate.engines.vllm.llm_carrier import LlmCarrier
 from tidegate.engines.vllm.step_statistics import StepStatistics
 from tidegate.engines.vllm.weights_digest import digest_folder
+from tidegate.system import mint_life
 
 END_GRACE_S = 10.0
 """How long vLLM's processes have to end by themselves: its executor waits five seconds for its workers."""
@@ -73,14 +75,10 @@ class VllmWatch:
         self._policy = RestartPolicy(settings.restart)
         self._statistics = StepStatistics()
         self._condition = EngineCondition()
-        self._failure: RemoteStartFailed | None = None
         self._last_words = ""
-        self._task: asyncio.Task[None] | None = None
-        self._num_starts = 0
-        self._is_closing = False
-        self._news = asyncio.Event()
-        self._trouble = asyncio.Event()
-        self._asked = asyncio.Event()
+        self._was_asked = False
+        self._lookout = Lookout(engine, settings.look_interval_s, settings.stall_timeout_s)
+        self._life = EngineLife("watch over vLLM", engine, self._live)
 
     @property
     def is_starting(self) -> bool:
@@ -96,63 +94,44 @@ class VllmWatch:
         """Begins to start vLLM, and returns at once."""
         self.engine.describe = lambda: self._condition.describe(asyncio.get_running_loop().time())
         self.engine.measure = self._statistics.measure
-        self.engine.on_trouble.append(self._trouble.set)
-        self._task = asyncio.create_task(self._run(), name="watch over vLLM")
+        self._life.start()
 
     async def wait_ready(self) -> None:
-        """Waits until the engine takes requests. Raises RemoteStartFailed when it was given up."""
-        while not self.engine.is_ready:
-            if self._failure is not None:
-                raise self._failure
-            self._news.clear()
-            await self._news.wait()
+        """Waits until the engine takes requests. Raises EngineStartFailed when it was given up."""
+        await self._life.wait_ready()
 
-    async def wait_next(self) -> None:
-        """Waits until an engine has become ready, or was given up: then raises RemoteStartFailed."""
-        if self._failure is not None:
-            raise self._failure
-        self._news.clear()
-        await self._news.wait()
+    async def restart(self) -> None:
+        """Has the present engine ended and the next one started at once; joins a start that is under way.
 
-    def restart(self) -> None:
-        """Has the present engine ended and the next one started at once. Open requests fail."""
-        if self._failure is not None and not self._is_closing:
-            self._failure = None
+        Open requests fail. Returns when the old engine serves no more. Also takes up again an engine that was given up.
+        """
+        if self._life.take_up():
             self._policy = RestartPolicy(self._settings.restart)
-            self._task = asyncio.create_task(self._run(), name="watch over vLLM")
         elif not self.is_starting:
-            self._asked.set()
-            self._trouble.set()
+            self._was_asked = True
+            self._lookout.call()
+            self._life.hurry()
+            epoch = self.engine.statistics().epoch
+            while self.engine.is_ready and self.engine.statistics().epoch == epoch:
+                await self._life.wait_news()
 
     async def aclose(self) -> None:
         """Ends the watch and the engine. Open requests fail. Idempotent."""
-        self._is_closing = True
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await self._life.aclose()
         await self.engine.aclose()
 
-    async def _run(self) -> None:
-        while True:
-            self._asked.clear()
-            self._condition = replace(self._condition, phase=EnginePhase.STARTING, next_start_at=None)
-            end = await self._live_once()
-            decision = self._policy.decide(end)
-            if isinstance(decision, GiveUp):
-                self._give_up()
-                return
-            await self._wait(decision)
+    async def _live(self) -> float | EngineStartFailed:
+        """See `Live`: one vLLM, under the next epoch."""
+        self._was_asked = False
+        self._condition = replace(self._condition, phase=EnginePhase.STARTING, next_start_at=None)
+        decision = self._policy.decide(await self._run_llm())
+        now = asyncio.get_running_loop().time()
+        self._condition = condition_after(decision, self._last_words, self._policy.num_in_row, now)
+        if isinstance(decision, GiveUp):
+            return EngineStartFailed(f"vLLM did not start: {self._last_words}.")
+        return decision.wait_s
 
-    async def _wait(self, decision: Restart) -> None:
-        instant = asyncio.get_running_loop().time() + decision.wait_s
-        self._condition = EngineCondition(EnginePhase.WAITING, self._last_words, self._policy.num_in_row, instant)
-        self.engine.retry_after_s = decision.wait_s + 1.0
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(decision.wait_s):
-                await self._asked.wait()
-
-    async def _live_once(self) -> EngineEnd:
+    async def _run_llm(self) -> EngineEnd:
         """Runs one engine from start to end."""
         loop = asyncio.get_running_loop()
         try:
@@ -167,10 +146,10 @@ class VllmWatch:
             ready_at = loop.time()
             self._begin(llm, introduced)
             self._last_words = await self._stay(llm)
-            self.engine.lose(self._last_words)
-            return EngineEnd(EngineExit.BACKEND_FAILED, loop.time() - ready_at, was_asked=self._asked.is_set())
+            self.engine.lose(self._last_words, was_asked=self._was_asked)
+            return EngineEnd(EngineExit.BACKEND_FAILED, loop.time() - ready_at, was_asked=self._was_asked)
         finally:
-            self.engine.lose("this server ends")
+            self.engine.lose("this server ends", was_asked=True)
             self.engine.process_id = None
             await self._end_llm(llm)
 
@@ -188,14 +167,14 @@ class VllmWatch:
             config = self._library.configure(engine_arguments(self._plan))
         except Exception as error:
             raise _Unfit(describe(error)) from error
-        if self._is_closing:
+        if self._life.is_ending:
             raise _Unfit("this server ends")
         return self._library.start(config, self._note_step)
 
     async def _abandon(self, starting: "asyncio.Future[Llm]") -> None:
         """Waits until a start that nobody wants has ended."""
         loop = asyncio.get_running_loop()
-        self._is_closing = True
+        self._life.end()
         until = loop.time() + ABANDON_S
         while not starting.done() and loop.time() < until:
             self._library.kill_started()
@@ -226,27 +205,21 @@ class VllmWatch:
         self._statistics.begin(introduced.model.num_blocks)
         self.carrier.begin(llm, introduced.abilities)
         self.engine.process_id = introduced.facts.process_id
-        self.engine.begin(introduced.model)
-        self._news.set()
+        self.engine.begin(introduced.model, mint_life())
         for note in introduced.notes:
             self._take_note(note)
 
     async def _stay(self, llm: Llm) -> str:
         """Returns when the engine is to end, or has, with the reason."""
         while True:
-            self._trouble.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._settings.look_interval_s):
-                    await self._trouble.wait()
-            if self._asked.is_set():
+            await self._lookout.wait()
+            if self._was_asked:
                 return "a restart was asked for"
             if llm.errored:
                 return "vLLM's own process has ended"
-            since = self.engine.silent_since
-            if since is not None and asyncio.get_running_loop().time() - since > self._settings.stall_timeout_s:
-                self.engine.num_stalls += 1
+            if self._lookout.finds_stall():
                 return f"it made no step for {self._settings.stall_timeout_s:g} s"
-            if not self._trouble.is_set():
+            if not self._lookout.has_trouble:
                 self.engine.note_well()
 
     def _note_step(self, scheduler: object, iteration: object) -> None:
@@ -257,8 +230,3 @@ class VllmWatch:
         self._last_words = describe(error) if not isinstance(error, _Unfit | EngineUnfit) else str(error)
         is_hopeless = isinstance(error, _Unfit | EngineUnfit)
         return EngineEnd(EngineExit.USAGE if is_hopeless else EngineExit.START_FAILED, None)
-
-    def _give_up(self) -> None:
-        self._condition = EngineCondition(EnginePhase.FAILED, self._last_words)
-        self._failure = RemoteStartFailed(f"vLLM did not start: {self._last_words}.")
-        self._news.set()

@@ -1,6 +1,6 @@
-"""RestartPolicy: what to do when an engine process has ended.
+"""RestartPolicy: what to do when an engine that was started here has ended.
 
-Decides whether to start it again, and how long to wait first. Each failure in a row doubles the wait, up to a cap; an
+Decides whether to start it again, and how long to wait first: each failure in a row doubles the wait, up to a cap; an
 engine that served for a healthy time starts the row anew. An engine that served once is restarted for ever. One that
 never served, several times in a row, is given up: its model or options are wrong, and only a person can help. Does not
 know: processes, clocks, why the engine ended.
@@ -9,6 +9,7 @@ know: processes, clocks, why the engine ended.
 from dataclasses import dataclass
 
 from tidegate.engine.exit_code import EngineExit
+from tidegate.engines.life.backoff import Backoff
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class RestartSettings:
 
 @dataclass(frozen=True, slots=True)
 class EngineEnd:
-    """How a process ended. `ready_s` is how long it served; None when it never did. `was_asked`: we wanted it to."""
+    """How an engine ended. `ready_s` is how long it served; None when it never did. `was_asked`: we wanted it to."""
 
     exit_code: int
     ready_s: float | None
@@ -45,21 +46,21 @@ class RestartPolicy:
 
     def __init__(self, settings: RestartSettings) -> None:
         self._settings = settings
-        self._num_in_row = 0
+        self._backoff = Backoff(settings.first_wait_s, settings.max_wait_s)
         self._num_failed_starts = 0
         self._has_served = False
 
     @property
     def num_in_row(self) -> int:
         """Ends that nobody asked for, since the engine last served for a healthy time."""
-        return self._num_in_row
+        return self._backoff.num_in_row
 
     def decide(self, end: EngineEnd) -> Restart | GiveUp:
         """Takes note of one end; returns what follows."""
         if end.ready_s is not None:
             self._has_served = True
             if end.was_asked or end.ready_s >= self._settings.healthy_s:
-                self._num_in_row = 0
+                self._backoff.reset()
         if end.was_asked:
             return Restart(0.0)
         if end.ready_s is None and not self._has_served:
@@ -68,7 +69,4 @@ class RestartPolicy:
             is_hopeless = end.exit_code == EngineExit.USAGE
             if most is not None and (is_hopeless or self._num_failed_starts >= most):
                 return GiveUp(self._num_failed_starts)
-        # 2.0 ** 60 is the last power that matters; beyond it the float would overflow some day.
-        wait_s = min(self._settings.max_wait_s, self._settings.first_wait_s * 2.0 ** min(self._num_in_row, 60))
-        self._num_in_row += 1
-        return Restart(wait_s)
+        return Restart(self._backoff.next_wait_s())

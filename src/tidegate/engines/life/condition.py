@@ -1,6 +1,6 @@
-"""What the state of a supervised engine is, in words that tell an operator why nothing is served.
+"""What the state of an engine that was started here is, in words that tell an operator why nothing is served.
 
-Decides words only. Does not know: processes, clocks (instants are given), what happens next.
+Decides words only. Does not know: processes, clocks (instants are given), what the policy rests on.
 """
 
 import math
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tidegate.engine.exit_code import EngineExit
+from tidegate.engines.life.restart_policy import GiveUp, Restart
 
 LOOP_FROM = 3
 """Unasked ends in a row that are called a crash loop."""
@@ -62,6 +63,13 @@ class EngineCondition:
         if self.num_in_row >= LOOP_FROM:
             return f"crash loop, {self.num_in_row} ends in a row; {doing}{because}"
         return doing + because
+
+
+def condition_after(decision: Restart | GiveUp, last_end: str, num_in_row: int, now: float) -> EngineCondition:
+    """Returns the condition once an engine has ended and it is decided what follows. `now`: instant."""
+    if isinstance(decision, GiveUp):
+        return EngineCondition(EnginePhase.FAILED, last_end, num_in_row)
+    return EngineCondition(EnginePhase.WAITING, last_end, num_in_row, now + decision.wait_s)
 
 
 def describe_end(exit_code: int, signal_name: str | None, verdict: str | None, *, was_asked: bool) -> str:
