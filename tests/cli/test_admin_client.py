@@ -75,7 +75,12 @@ ANSWERS: list[tuple[str, bytes, str]] = [
     (
         "another credential",
         whole(401, b'{"error":{"message":"No."}}'),
-        "tidegate: No. (status 401) --admin-token-file names the file that holds it.\n",
+        "wants the admin credential (status 401): --admin-token-file names its file.\n",
+    ),
+    (
+        "another listener",
+        whole(404, b'{"error":{"message":"No route has this path."}}'),
+        "is no admin listener: it does not know /admin/v1/engine. --admin-url says where that is.\n",
     ),
     ("control characters", whole(400, b'{"error":{"message":"\\u001b[1mNo"}}'), "[1mNo (status 400)"),
 ]
@@ -124,6 +129,9 @@ def test_the_credential_and_a_strange_name_are_sent_as_they_are(tmp_path: Path) 
     seen: list[bytes] = []
     with answering(whole(404, b'{"error":{"message":"No engine has this name."}}'), seen) as url:
         code, said = engines("drain", "a/b ?c", "--admin-url", url, "--admin-token-file", str(tmp_path / "token"))
-    assert (code, said) == (1, "tidegate: No engine has this name. (status 404)\n")
+    assert (code, said) == (
+        1,
+        "tidegate: No engine has this name. (status 404) `tidegate engines list` shows the names.\n",
+    )
     assert seen[0].startswith(b"POST /admin/v1/engines/a%2Fb%20%3Fc/drain HTTP/1.1\r\n")
     assert b"Authorization: Bearer secret\r\n" in seen[0]

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any, get_args
 
+import msgspec
 import pytest
 from msgspec import structs
 
@@ -134,6 +135,18 @@ def test_a_specification_crosses_as_it_is_and_differs_where_its_engine_does() ->
     assert decode_spec(encode_spec(one)) == one
     assert one.digest == same.digest == decode_spec(encode_spec(one)).digest
     assert one.digest != other.digest
+
+
+def test_a_value_that_equals_the_default_is_the_default_whoever_wrote_it_down() -> None:
+    """Server processes, and servers with other settings files, share an engine."""
+    settings = settings_of(**SIMULATED)
+    written = msgspec.json.decode(msgspec.json.encode(settings), type=Settings)
+    assert written == settings
+    loaded = load_model(settings)
+    specs = [
+        hosted_spec(one, loaded) for one in (settings, written, settings_of(**SIMULATED, engine__kv_layout="auto"))
+    ]
+    assert len({one.digest for one in (*specs, *map(decode_spec, map(encode_spec, specs)))}) == 1
 
 
 def test_llama_cpp_gets_the_processors_and_the_memory_that_ray_keeps_for_it() -> None:

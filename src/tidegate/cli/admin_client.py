@@ -14,8 +14,7 @@ TIMEOUT_S = 660.0
 """Longer than the server lets an answer wait."""
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 MAX_TOKEN_BYTES = 4096
-_REFUSALS = {401: " --admin-token-file names the file that holds it."}
-"""What may help, by the status."""
+_NO_ROUTE = "No route has this path."
 
 
 class AdminFault(Exception):
@@ -70,9 +69,9 @@ class AdminClient:
             connection.close()
         if len(text) > MAX_ANSWER_BYTES:
             raise AdminFault(f"{self._url} is no admin listener: its answer has more than {MAX_ANSWER_BYTES} bytes.")
-        return self._read(status, text)
+        return self._read(path, status, text)
 
-    def _read(self, status: int, text: bytes) -> dict[str, Any]:
+    def _read(self, path: str, status: int, text: bytes) -> dict[str, Any]:
         try:
             answer = json.loads(text)
         except ValueError:
@@ -81,9 +80,18 @@ class AdminClient:
             raise AdminFault(f"{self._url} is no admin listener: its answer is no object.")
         if status >= 400:
             error = answer.get("error")
-            message = error.get("message") if isinstance(error, dict) else None
-            raise AdminFault(f"{clean_text(str(message or 'refused'))} (status {status}){_REFUSALS.get(status, '')}")
+            message = str(error.get("message") or "refused") if isinstance(error, dict) else "refused"
+            raise AdminFault(self._words(path, status, message))
         return answer
+
+    def _words(self, path: str, status: int, message: str) -> str:
+        """Returns why the server refused, and what may help."""
+        if status == 401:
+            return f"{self._url} wants the admin credential (status 401): --admin-token-file names its file."
+        if message == _NO_ROUTE:
+            return f"{self._url} is no admin listener: it does not know {path}. --admin-url says where that is."
+        hint = " `tidegate engines list` shows the names." if status == 404 else ""
+        return f"{clean_text(message)} (status {status}){hint}"
 
 
 def _read_token(file: Path) -> str:
