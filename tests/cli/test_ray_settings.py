@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any, get_args
 
+import msgspec
 import pytest
 from msgspec import structs
 
@@ -80,6 +81,21 @@ def test_what_ray_is_asked_for_follows_from_the_settings() -> None:
     )
 
 
+WORDS: dict[str, ActorNeeds] = {
+    "a place with CPU=1": ActorNeeds(),
+    "a place with CPU=2 GPU=0.5 memory=1e+09 TPU=4": ActorNeeds(
+        num_cpus=2, num_gpus=0.5, memory_bytes=10**9, resources={"TPU": 4}
+    ),
+    "a place with CPU=2 GPU=1 and a place with GPU=1": ActorNeeds(bundles=({"CPU": 2, "GPU": 1}, {"GPU": 1})),
+    "a place with nothing in particular": ActorNeeds(num_cpus=0),
+}
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_what_an_engine_waits_for_is_said_in_words(words: str) -> None:
+    assert WORDS[words].in_words == words
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a client address": ({"ray__address": "ray://h:10001"}, "ray.address"),
     "a lease of few beats": ({"ray__lease_s": 2.0, "ray__heartbeat_s": 1.0}, "ray.lease_s"),
@@ -119,6 +135,18 @@ def test_a_specification_crosses_as_it_is_and_differs_where_its_engine_does() ->
     assert decode_spec(encode_spec(one)) == one
     assert one.digest == same.digest == decode_spec(encode_spec(one)).digest
     assert one.digest != other.digest
+
+
+def test_a_value_that_equals_the_default_is_the_default_whoever_wrote_it_down() -> None:
+    """Server processes, and servers with other settings files, share an engine."""
+    settings = settings_of(**SIMULATED)
+    written = msgspec.json.decode(msgspec.json.encode(settings), type=Settings)
+    assert written == settings
+    loaded = load_model(settings)
+    specs = [
+        hosted_spec(one, loaded) for one in (settings, written, settings_of(**SIMULATED, engine__kv_layout="auto"))
+    ]
+    assert len({one.digest for one in (*specs, *map(decode_spec, map(encode_spec, specs)))}) == 1
 
 
 def test_llama_cpp_gets_the_processors_and_the_memory_that_ray_keeps_for_it() -> None:

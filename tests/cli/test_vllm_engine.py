@@ -79,6 +79,7 @@ REFUSED: dict[str, tuple[Settings, str]] = {
     "no model": (vllm_settings(None), "needs MODEL"),
     "a folder that is not there": (vllm_settings("/nowhere/model"), "no folder"),
     "neither folder nor id": (vllm_settings("model"), "no folder"),
+    "a file": (vllm_settings(__file__), "is a file"),
     "several processes": (
         msgspec.structs.replace(vllm_settings("org/model"), server=ServerSettings(workers=2)),
         "server.workers must be 1",

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from harness.event_stream import read_stream
@@ -16,6 +15,7 @@ from harness.raw_http import Answer, RawClient, request
 from harness.server_process import PROGRAM, ServerProcess
 from harness.server_thread import ServerThread, wait_until
 from harness.server_view import read_metrics
+from harness.worker_processes import pause, workers
 
 pytestmark = pytest.mark.process
 
@@ -104,30 +104,6 @@ def test_a_retry_on_the_other_worker_replays_and_a_dead_one_blocks_nobody(tmp_pa
 
             wait_until(runs, "the key is free")
         wait_until(lambda: read_metrics(server.admin_port).value("idempotency_entries") == 2, "one store, not two")
-
-
-def workers(server: ServerProcess) -> list[psutil.Process]:
-    def found() -> list[psutil.Process]:
-        children = psutil.Process(server.process_id).children()
-        return [child for child in children if "tidegate.cli.worker" in child.cmdline()]
-
-    def are_ready() -> bool:
-        return len(found()) == 2 and read_metrics(server.admin_port).total("idempotency_entries") == 0
-
-    wait_until(are_ready, "two workers")
-    return found()
-
-
-def pause(process: psutil.Process) -> None:
-    """Stops all threads of a process: one that still ran could take the next connection and never answer it."""
-    process.suspend()
-    tasks = Path(f"/proc/{process.pid}/task")
-
-    def is_stopped() -> bool:
-        states = [(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks.iterdir()]
-        return set(states) == {"T"}
-
-    wait_until(is_stopped, "every thread has stopped")
 
 
 DAMAGES = {

@@ -19,7 +19,7 @@ from harness.server_view import Metrics, engine_state, live_requests, read_metri
 
 pytestmark = pytest.mark.process
 
-PAUSE_S = 2.5
+PAUSE_S = 1.75
 ROUTES = (Route.CHAT, Route.COMPLETIONS)
 CELLS = tuple(
     Cell(phase, route, is_stream) for phase, route, is_stream in product(ENGINE_PHASES, ROUTES, (True, False))
@@ -99,7 +99,7 @@ def server() -> Iterator[ServerThread]:
         "scripted",
         engine__replicas=2,
         engine__restart_wait_s=0.01,
-        engine__stall_timeout_s=4.0,
+        engine__stall_timeout_s=2.75,
         pool__eject_wait_s=0.05,
     ) as running:
         for _ in range(4):

@@ -25,7 +25,7 @@ def test_an_engine_comes_with_the_queue_and_goes_with_it() -> None:
         pool__scale_down_wait_s=0.2,
     ) as server:
         cells = [Cell(Phase.PREFILL, Route.CHAT, is_stream=bool(number % 2)) for number in range(4)]
-        callers = [Caller(server.port, cell, pause_s=1.5) for cell in cells]
+        callers = [Caller(server.port, cell, pause_s=0.8) for cell in cells]
         wait_until(lambda: len(states(server)) == 2, "a second engine is started")
         wait_until(lambda: set(states(server).values()) == {"ready"}, "it serves")
         for caller in callers:

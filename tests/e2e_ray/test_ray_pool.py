@@ -1,18 +1,26 @@
-"""Engines on Ray that join a running server, retire from it and are rolled: no stream is cut, nothing stays in Ray."""
+"""Engines on Ray that join a running server, retire from it and are rolled, by an operator and by the load, with one
+server process and with two: no stream is cut, and nothing stays in Ray.
+"""
 
+import os
+import signal
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
+import psutil
 import pytest
 from click.testing import CliRunner
 
+from harness.event_stream import read_stream
 from harness.faults import Caller, Cell, Phase, Route, ask, hex_pieces
 from harness.pool_view import act, add, engine_rows
-from harness.raw_http import request
+from harness.raw_http import Answer, RawClient, request
 from harness.ray_cluster import RayClusterProcess
 from harness.ray_view import RayView
+from harness.server_process import ServerProcess
 from harness.server_thread import ServerThread, wait_until
-from harness.server_view import live_requests, read_metrics
+from harness.server_view import read_metrics
 from tidegate.cli.main import cli
 from tidegate.cli.ray_keeper import RayKeeper
 from tidegate.engines.life.start_failed import EngineStartFailed
@@ -22,8 +30,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 PATIENCE_S = 60.0
 PAUSE_S = 1.5
 STREAMS = tuple(Cell(phase, Route.CHAT, is_stream=True) for phase in (Phase.PREFILL, Phase.DECODE) for _ in range(3))
-STILL = {"pool__scale_up_tokens": 1_000_000, "pool__scale_down_wait_s": 3600.0}
-"""A number of engines that moves by an operator's word alone."""
+ENDLESS = {"pieces": hex_pieces("tide "), "repeat": 100_000, "delays_s": [0.05]}
 
 
 @pytest.fixture(scope="module")
@@ -37,22 +44,36 @@ def view(cluster: RayClusterProcess) -> Iterator[RayView]:
     """Each test leaves Ray as it found it."""
     with RayView(cluster.address, "pool") as looking:
         yield looking
-        wait_until(lambda: looking.is_empty, "nothing is left in Ray", PATIENCE_S)
+        looking.check_empty()
+
+
+SETTINGS: dict[str, Any] = {
+    "ray__namespace": "pool",
+    "ray__heartbeat_s": 0.1,
+    "ray__lease_s": 6.0,
+    "engine__ray_engine": "scripted",
+    "engine__ray_num_cpus": 0.5,
+    "engine__restart_wait_s": 0.05,
+    "pool__scale_up_tokens": 1_000_000,
+    "pool__scale_down_wait_s": 3600.0,
+}
+"""A number of engines that moves by an operator's word alone, unless a test says otherwise."""
 
 
 def serve(cluster: RayClusterProcess, **settings: Any) -> ServerThread:
     """Each engine takes more than a third of the cluster: there is no room for a third."""
-    common = {
-        "ray__address": cluster.address,
-        "ray__namespace": "pool",
-        "ray__heartbeat_s": 0.1,
-        "ray__lease_s": 3.0,
-        "engine__ray_engine": "scripted",
-        "engine__ray_bundles": ("CPU=1.5",),
-        "engine__ray_num_cpus": 0.5,
-        "engine__restart_wait_s": 0.05,
-    }
-    return ServerThread("ray", **(common | STILL | settings))
+    placed = {"ray__address": cluster.address, "engine__ray_bundles": ("CPU=1.5",)}
+    return ServerThread("ray", **(SETTINGS | placed | settings))
+
+
+@pytest.fixture
+def program(cluster: RayClusterProcess, view: RayView) -> Iterator[ServerProcess]:
+    """One server of two processes."""
+    own = {"server__workers": 2, "engine__max_replicas": 2}
+    with ServerProcess("ray", ray__address=cluster.address, **SETTINGS, **own) as running:
+        yield running
+        running.signal()
+        assert running.wait() == 0
 
 
 def run_cli(server: ServerThread, *words: str) -> tuple[int, str]:
@@ -84,6 +105,12 @@ def assert_serves(server: ServerThread, text: str = "x") -> None:
     assert request(server.port, "POST", Route.CHAT.value, body).json()["choices"][0]["message"]["content"] == text
 
 
+def serves_whole(server: ServerThread) -> bool:
+    """Whether every engine serves, and none is on trial. Sends a request."""
+    assert_serves(server)
+    return set(states(server).values()) == {"ready"}
+
+
 def states(server: ServerThread) -> dict[str, str]:
     return {name: row["state"] for name, row in engine_rows(server.admin_port).items()}
 
@@ -108,6 +135,43 @@ def retire_all(*servers: ServerThread) -> None:
 def rolled(server: ServerThread) -> dict[str, Any]:
     told: dict[str, Any] = request(server.admin_port, "GET", "/admin/v1/engines/roll").json()
     return told
+
+
+def chat(program: ServerProcess, text: str) -> Answer:
+    return request(program.port, "POST", Route.CHAT.value, ask(Route.CHAT, {"pieces": hex_pieces(text)}))
+
+
+def workers(program: ServerProcess) -> dict[int, psutil.Process]:
+    """Returns the server processes by their ids."""
+    children = psutil.Process(program.process_id).children()
+    return {one.pid: one for one in children if "tidegate.cli.worker" in one.cmdline()}
+
+
+def worker_of(program: ServerProcess, client: RawClient) -> int:
+    """Returns the id of the process that has a client's connection."""
+    port = client.sock.getsockname()[1]
+    for one in workers(program).values():
+        if any(each.raddr and each.raddr.port == port for each in one.net_connections("tcp")):
+            return one.pid
+    raise AssertionError("no server process has the connection")
+
+
+def open_streams(stack: ExitStack, program: ServerProcess) -> dict[int, list[RawClient]]:
+    """Opens endless streams until each process has some; returns them by the processes' ids."""
+    held: dict[int, list[RawClient]] = {one: [] for one in workers(program)}
+    while min(map(len, held.values())) < 2:
+        client = stack.enter_context(RawClient(program.port))
+        client.post(Route.CHAT.value, ask(Route.CHAT, ENDLESS, stream=True))
+        assert client.read_head().status == 200
+        held[worker_of(program, client)].append(client)
+        assert sum(map(len, held.values())) < 60, "the kernel gives both of them some"
+    return held
+
+
+def read_on(client: RawClient) -> str:
+    """Reads some more of a stream; returns its text."""
+    body = b"".join(client.read_chunk() or b"" for _ in range(10))
+    return read_stream(body).content(0)
 
 
 def test_an_engine_joins_one_retires_without_a_cut_stream_and_all_of_it_has_left_ray(
@@ -153,14 +217,13 @@ def test_a_roll_waits_for_what_other_servers_have_in_an_engine(cluster: RayClust
         assert (code, words) == (0, "done, 2 done, 0 left\n")
         finish(callers)
         assert {row["epoch"] for row in engine_rows(other.admin_port).values()} == {2}
-        wait_until(lambda: set(states(other).values()) == {"ready"}, "both serve the other server again")
-        assert_serves(other)
-        caller = Caller(other.port, STREAMS[0], pause_s=30.0)
-        wait_until(lambda: max(row["requests"] for row in engine_rows(other.admin_port).values()) == 1, "one has it")
+        wait_until(lambda: serves_whole(other), "both serve the other server again", PATIENCE_S)
+        callers = begin(other, 30.0)
         code, words = run_cli(one, "roll", "--ready", "0.5", "--wait", "60")
         assert (code, "Other servers still had requests in the engine after 0.5 s" in words) == (1, True), words
-        assert live_requests(other.admin_port)[STREAMS[0].name]["work"] == "running"
-        caller.client.close()
+        assert sum(row["requests"] for row in engine_rows(other.admin_port).values()) == len(STREAMS)
+        for caller in callers:
+            caller.client.close()
         assert_serves(one)
         retire_all(one, other)
 
@@ -188,10 +251,13 @@ def test_an_engine_that_finds_no_machine_or_cannot_start_leaves_nothing_in_ray(
         assert add(server.admin_port, {"wait_s": 60})[0] == 200
         status, told = add(server.admin_port, {"wait_s": 0.5})
         assert (status, told["state"]) == (202, "starting")
-        condition = engine_rows(server.admin_port)["engine-3"]["condition"]
-        assert "its actor was asked for and has not answered yet" in condition
         third = actor_of(server, "engine-3")
-        assert third in view.actors()
+        wait_until(lambda: third in view.actors(), "Ray is asked for it", PATIENCE_S)
+        wait_until(
+            lambda: "Ray looks for a place with CPU=1.5" in engine_rows(server.admin_port)["engine-3"]["condition"],
+            "the engine says what it waits for",
+            PATIENCE_S,
+        )
         status, told = act(server.admin_port, "engine-3", "retire", {"wait_s": 60})
         assert (status, told["state"]) == (200, "gone")
         wait_until(lambda: not {third, f"{third}-bundles"} & (view.actors() | view.bundles()), "nothing is left of it")
@@ -228,3 +294,43 @@ def test_the_number_of_engines_follows_the_queue_up_and_down(cluster: RayCluster
         wait_until(lambda: len(view.actors()) == len(view.bundles()) == 1, "it has left Ray", PATIENCE_S)
         counted = read_metrics(server.admin_port)
         assert (counted.total("requests_failed_total"), counted.total("request_success_total")) == (0, len(STREAMS))
+
+
+def test_a_killed_server_process_leaves_the_others_requests_and_its_own_end_with_its_lease(
+    program: ServerProcess, view: RayView
+) -> None:
+    (actor,) = view.actors()
+    before = view.facts(actor)
+    assert (before.num_active, before.num_servers) == (0, 3), "both, and the one that keeps the engines"
+    with ExitStack() as stack:
+        held = open_streams(stack, program)
+        assert view.facts(actor).num_active == sum(map(len, held.values()))
+        (killed, gone), (_, others) = held.items()
+        os.kill(killed, signal.SIGKILL)
+        for client in gone:
+            with pytest.raises(ConnectionError):
+                while client.read_chunk():
+                    pass
+        assert view.facts(actor).num_active == sum(map(len, held.values())), "nobody has told the actor"
+        wait_until(lambda: view.facts(actor).num_active == len(others), "they end with the lease", PATIENCE_S)
+        for client in others:
+            assert set(read_on(client).split()) == {"tide"}
+        wait_until(lambda: view.facts(actor).num_servers == 3, "the next process uses the engine", PATIENCE_S)
+        assert view.facts(actor).boot == before.boot
+    wait_until(lambda: view.facts(actor).num_active == 0, "those that leave are aborted", PATIENCE_S)
+    assert chat(program, "after").status == 200
+
+
+def test_engines_join_and_retire_in_all_server_processes(program: ServerProcess, view: RayView) -> None:
+    (first,) = view.actors()
+    status, told = add(program.admin_port, {"wait_s": 60})
+    assert (status, told["engine"], told["state"]) == (200, "engine-2", "ready")
+    (second,) = view.actors() - {first}
+    assert view.facts(second).num_servers == 3
+    status, told = act(program.admin_port, "engine-1", "retire", {"wait_s": 60})
+    assert (status, told["state"]) == (200, "gone")
+    assert view.actors() == {second}
+    assert list(engine_rows(program.admin_port)) == ["engine-2"]
+    assert {chat(program, f"t{i}").json()["choices"][0]["message"]["content"] for i in range(8)} == {
+        f"t{i}" for i in range(8)
+    }

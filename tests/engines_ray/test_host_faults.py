@@ -363,7 +363,9 @@ def test_before_the_actor_answers_the_engine_says_what_it_waits_for() -> None:
         while scene.door.num_sessions == 0:
             await asyncio.sleep(0)
         condition = scene.engine.statistics().condition
-        assert condition == "its actor was asked for and has not answered yet"
+        assert condition == (
+            "its actor was asked for and has not answered yet: Ray looks for a place with CPU=2, or it starts"
+        )
         await asyncio.sleep(3 * IMPATIENT.stall_timeout_s)
         assert scene.door.num_kills == 0, "an actor that waits for a machine is not silent"
         scene.door.is_silent = False

@@ -178,7 +178,7 @@ def test_vllm_in_an_actor_keeps_the_port_and_is_replaced_when_its_process_dies(
                 await check(scene)  # type: ignore[arg-type]
             await scene.until(lambda: scene.engine.is_ready)
             epoch = scene.engine.statistics().epoch
-            (sink,) = await begin(scene, "open")
+            (sink,) = await begin(scene, "open", max_tokens=4_000)
             assert await scene.door.restart_engine(None)
             await scene.until(lambda: sink.has_ended and scene.engine.is_ready)
             assert isinstance(sink.error, EngineLost)

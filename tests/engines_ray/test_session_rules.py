@@ -1,6 +1,7 @@
 """The pure rules of a session with an engine actor: order, confirmation, leases, boots, what a fault of Ray means."""
 
 from itertools import permutations
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from tidegate.engines.ray.boot_watch import RULES, BatchFact, BootWatch, EpochBook, StreamState
 from tidegate.engines.ray.command_order import MAX_EARLY, CommandOrder
 from tidegate.engines.ray.lease_book import LeaseBook
-from tidegate.engines.ray.ray_trouble import TROUBLES, UNKNOWN, Remedy, trouble_of
+from tidegate.engines.ray.ray_trouble import SAID, TROUBLES, UNKNOWN, Remedy, trouble_of
 from tidegate.engines.ray.unacknowledged import MAX_RESENT, MAX_UNCONFIRMED_BYTES, Unacknowledged
 
 
@@ -25,6 +26,7 @@ def test_a_batch_is_carried_out_once_however_often_it_comes(numbers: list[int]) 
     book: CommandOrder[int] = CommandOrder()
     done = [one for number in numbers for one in book.take(number, number)]
     assert done == list(range(1, len(done) + 1)) == list(range(1, book.last + 1))
+    assert book.num_early == len({number for number in numbers if number > book.last}), "nothing else is kept"
 
 
 def test_batches_that_wait_for_one_before_them_are_bounded() -> None:
@@ -171,6 +173,53 @@ def test_a_fault_of_ray_has_its_remedy_and_its_words_stay_here(name: str) -> Non
 def test_a_refused_token_is_known_by_its_name_wherever_it_stands() -> None:
     fault = type("RpcError", (Exception,), {})("Unauthenticated: InvalidAuthToken: wrong")
     assert trouble_of(fault) == TROUBLES["InvalidAuthToken"]
+
+
+SAYINGS: dict[str, tuple[str, Remedy]] = {
+    "RuntimeError: Version mismatch: The cluster was started with: Ray: 2.50.0": (
+        "another version",
+        Remedy.WAIT_FOR_OPERATOR,
+    ),
+    "ModuleNotFoundError: No module named 'tidegate.engines'": ("not installed", Remedy.WAIT_FOR_OPERATOR),
+    "No module named 'numpy'": ("its actor died", Remedy.CREATE),
+}
+
+
+@pytest.mark.parametrize("said", SAYINGS)
+def test_what_only_an_operator_can_mend_is_known_by_what_ray_says_of_it(said: str) -> None:
+    words, remedy = SAYINGS[said]
+    trouble = trouble_of(type("ActorDiedError", (Exception,), {})(said))
+    assert (words in trouble.words, trouble.remedy) == (True, remedy)
+    assert said not in trouble.words
+
+
+def test_what_our_own_code_says_of_a_machine_is_told_as_it_is() -> None:
+    fault = _fault("RayTaskError(UnknownKind)", "RayTaskError")
+    fault.cause = ValueError("vLLM is not installed.")  # type: ignore[attr-defined]
+    trouble = trouble_of(fault)
+    assert trouble.words == "its actor cannot make such an engine: vLLM is not installed"
+    assert trouble.remedy is Remedy.WAIT_FOR_OPERATOR
+
+
+MORTAL = {"ActorDiedError", "ActorUnavailableError", "RayActorError", "NodeDiedError", "OutOfMemoryError"}
+
+
+def test_only_where_the_process_is_gone_requests_are_suspected_of_it() -> None:
+    assert {name for name, trouble in TROUBLES.items() if trouble.has_died} == MORTAL
+
+
+FORGOTTEN = {"ActorAbsent", "HostRetired", "ActorDiedError", "NodeDiedError", "ActorPlacementGroupRemoved"}
+
+
+def test_an_actor_that_is_gone_for_good_is_looked_for_anew() -> None:
+    assert {name for name, trouble in TROUBLES.items() if trouble.remedy is Remedy.CREATE} >= FORGOTTEN
+
+
+def test_the_page_explains_what_only_an_operator_can_mend() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "ray.md").read_text("utf-8")
+    for trouble in (*TROUBLES.values(), *SAID.values()):
+        if trouble.remedy is Remedy.WAIT_FOR_OPERATOR and trouble != TROUBLES["ActorUnschedulableError"]:
+            assert f"`{trouble.words.partition(':')[0]}`" in page
 
 
 def test_numbers_in_any_order_with_losses_end_whole() -> None:

@@ -41,6 +41,8 @@ GUARDED = {
     ),
     "definitions": '"""Doc."""\nX: int = 1\nY = 2\nclass A: ...\ndef f(): print()\nif "__main__" == __name__: f()',
     "an import that may fail": "try:\n    import a\nexcept ImportError:\n    a = None\n",
+    "more conditions": "import sys\nif __name__ == '__main__' and sys.argv:\n    main()\n",
+    "harmless otherwise": "if __name__ == '__main__':\n    main()\nelse:\n    X = 1\n",
     "no Python": "\x00PK",
     "nothing": "",
 }
@@ -50,6 +52,11 @@ UNGUARDED = {
     "the other way round": ("if __name__ != '__main__':\n    print(1)\n", 1),
     "another condition": ("import sys\nif sys.argv:\n    main()\n", 2),
     "a call in a try": ("try:\n    main()\nexcept Exception:\n    pass\n", 1),
+    "a call where an import failed": ("try:\n    import a\nexcept ImportError:\n    main()\n", 1),
+    "a call otherwise": ("if __name__ == '__main__':\n    a()\nelse:\n    b()\n", 1),
+    "a call of two ways": ("import sys\nif sys.argv:\n    X = 1\nelse:\n    main()\n", 2),
+    "one of two conditions": ("if __name__ == '__main__' or X:\n    main()\n", 1),
+    "another name": ("if __name__ == '__mp_main__':\n    main()\n", 1),
 }
 
 
@@ -86,11 +93,30 @@ def test_steps_are_counted_and_blocks_are_the_engines_while_something_runs() -> 
     statistics.begin(100)
     statistics.take(SimpleNamespace(kv_cache_usage=0.25), SimpleNamespace(num_preempted_reqs=1, num_prompt_tokens=30))
     statistics.take(None, None)
+    statistics.take(None, SimpleNamespace(num_preempted_reqs=2, num_prompt_tokens=5))
+    statistics.take(SimpleNamespace(kv_cache_usage=0.25), SimpleNamespace())
     running = statistics.measure(EngineGauges(num_running=1))
-    assert (running.blocks_used, running.blocks_free, running.num_steps) == (25, 75, 1)
-    assert (running.num_preemptions, running.num_prefill_tokens) == (1, 30)
+    assert (running.blocks_used, running.blocks_free, running.num_steps) == (25, 75, 2)
+    assert (running.num_preemptions, running.num_prefill_tokens) == (3, 35)
     at_rest = statistics.measure(EngineGauges())
     assert (at_rest.blocks_used, at_rest.blocks_free) == (0, 100)
+
+
+@pytest.mark.parametrize("open_as", ["num_waiting", "num_running", "num_held"])
+def test_blocks_are_used_while_anything_is_open(open_as: str) -> None:
+    statistics = StepStatistics()
+    statistics.begin(100)
+    statistics.take(SimpleNamespace(kv_cache_usage=0.25), None)
+    assert statistics.measure(EngineGauges(**{open_as: 1})).blocks_used == 25
+
+
+@pytest.mark.parametrize(("usage", "used"), [(1.5, 100), (-0.5, 0)])
+def test_no_more_blocks_are_used_than_there_are(usage: float, used: int) -> None:
+    statistics = StepStatistics()
+    statistics.begin(100)
+    statistics.take(SimpleNamespace(kv_cache_usage=usage), None)
+    gauges = statistics.measure(EngineGauges(num_running=1))
+    assert (gauges.blocks_used, gauges.blocks_free) == (used, 100 - used)
 
 
 def test_a_new_engine_begins_with_an_empty_cache() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tidegate.engines.remote.event_lines import UnreadableAnswer
 from tidegate.engines.vllm.output_reading import VllmOutputReader
+from tidegate.engines.vllm.sampling_fields import FAILED
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.output import TokenLogprob
 from tidegate.inference.request import InferenceRequest
@@ -59,6 +60,24 @@ def test_cached_tokens_and_the_wait_are_told_once() -> None:
     assert (second.num_cached_tokens, second.queue_s) == (None, 0.0)
 
 
+@pytest.mark.parametrize(
+    ("queued", "scheduled"), [(0.0, 10.0), (10.0, 0.0), (10.5, 10.0), (None, None)], ids=["a", "b", "c", "d"]
+)
+def test_a_wait_that_is_not_known_is_none(queued: float | None, scheduled: float | None) -> None:
+    metrics = SimpleNamespace(queued_ts=queued, scheduled_ts=scheduled)
+    assert reader().read(output([1], metrics=metrics)).queue_s == 0.0
+
+
+def test_a_failure_has_its_words_and_an_abort_with_tokens_keeps_its_scores() -> None:
+    assert reader().read(output([1], "error")).error == FAILED
+    scored = reader(num_prompt_logprobs=0).read(output([1], "abort", prompt_logprobs=[None, scores(t6=-2.0)]))
+    assert scored.prompt_logprobs == [None, TokenLogprob(6, -2.0)]
+
+
+def test_the_last_of_several_tokens_says_why_it_stopped() -> None:
+    assert reader().read(output([4, 9], "stop")).stop_token == 9
+
+
 def test_alternatives_are_the_best_of_one_more_than_asked_for() -> None:
     piece = reader(num_logprobs=2).read(output([4], logprobs=[scores(t4=-3.0, t1=-0.5, t2=-0.7, t3=-2.0)]))
     assert piece.logprobs == [TokenLogprob(4, -3.0, ((1, -0.5), (2, -0.7)))]
@@ -91,12 +110,20 @@ def test_an_abort_before_any_output_has_no_scores_to_miss() -> None:
 
 UNREADABLE = {
     "another choice": (reader(), output([1], index=1)),
+    "two choices": (
+        reader(),
+        SimpleNamespace(outputs=[SimpleNamespace(index=0, token_ids=[1], finish_reason=None, logprobs=None)] * 2),
+    ),
     "no choice": (reader(), SimpleNamespace(outputs=[])),
     "no log-probabilities": (reader(num_logprobs=1), output([1])),
     "fewer of them": (reader(num_logprobs=1), output([1, 2], logprobs=[scores(t1=-1.0)])),
     "of another token": (reader(num_logprobs=1), output([1], logprobs=[scores(t2=-1.0)])),
     "no scores": (reader(num_prompt_logprobs=1), output([1])),
     "scores of another prompt": (reader(num_prompt_logprobs=1), output([1], prompt_logprobs=[None])),
+    "more scores than tokens": (
+        reader(num_prompt_logprobs=0),
+        output([1], prompt_logprobs=[None, scores(t6=-1.0), scores(t6=-1.0)]),
+    ),
     "scores without the prompt's token": (
         reader(num_prompt_logprobs=1),
         output([1], prompt_logprobs=[None, scores(t7=-1.0)]),

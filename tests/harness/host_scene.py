@@ -43,6 +43,8 @@ class FaultyDoor(ActorDoor):
         self._care: asyncio.Task[None] | None = None
         self._late: list[bytes] = []
 
+    wanted = "a place with CPU=2"
+
     async def open(self) -> None:
         self.is_dead = False
         if self.host is None:

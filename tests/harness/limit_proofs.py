@@ -272,6 +272,11 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     "e2e/test_engine_death.py": {
         "an_engine_that_answers_and_makes_no_step_is_replaced": ("cli/settings.py EngineSettings.stall_timeout_s",),
     },
+    "cli/test_admin_client.py": {
+        "a_server_that_does_not_answer_is_given_up": ("cli/admin_client.py TIMEOUT_S",),
+        "an_answer_that_is_none_is_told": ("cli/admin_client.py MAX_ANSWER_BYTES",),
+        "a_credential_that_is_none_is_told": ("cli/admin_client.py MAX_TOKEN_BYTES",),
+    },
     "cli/test_worker_control.py": {
         "an_answer_beyond_the_bound_is_left_out": ("cli/worker_control.py MAX_ANSWER_BYTES",),
         "what_is_no_question_gets_no_answer": ("cli/worker_control.py MAX_QUESTION_BYTES",),
@@ -289,6 +294,9 @@ PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
         "a_bad_act_is_refused_and_audited": (
             "contract/admin.py MAX_BODY_BYTES",
             "contract/admin.py MAX_WAIT_S",
+            "contract/admin.py MAX_READY_S",
+            "contract/admin.py MAX_NAME_CHARACTERS",
+            "contract/admin.py MAX_URL_CHARACTERS",
             "contract/admin.py MAX_DRAIN_S",
         ),
         "a_query_that_is_none_is_refused": ("contract/admin_query.py MAX_LISTED",),
@@ -336,7 +344,6 @@ REASONS = {
     "serving/answer_recorder.py INLINE_BYTES": "a choice between two ways of the same work; nothing is held",
     "stores/sqlite_ledger.py UPKEEP_S": "a time between two looks; nothing is held",
     "stores/ledger_file.py CHECKED_BYTES": "a choice of how much is read at the start; nothing is held",
-    "stores/redis_ledger.py ANSWER_TIMEOUT_S": "a time; what waits is a request",
     "stores/redis_client.py MAX_CONNECTIONS": "handed to the client library, which makes further calls wait",
     "http/connection_watch.py TICK_S": "a time between two looks; nothing is held",
     "stores/live_keys.py POLL_S": "a time between two looks; nothing is held",
@@ -348,6 +355,7 @@ REASONS = {
     "cli/settings.py EngineSettings.max_replicas": "a number of the operator's, checked when it is read",
     "cli/fleet_scaler.py LOOK_INTERVAL_S": "a time between two looks; nothing is held",
     "cli/fleet_members.py LOOK_INTERVAL_S": "a time between two looks; nothing is held",
+    "cli/admin_client.py CONNECT_TIMEOUT_S": "a time; nothing is held",
     "cli/fleet_roll.py READY_S": "a time; the engine behind it is one",
     "cli/engine_fleet.py LATE_START_S": "a time; nothing is held",
     "cli/fleet_acts.py RESTART_WAIT_S": "a time; the restart behind it is one",

@@ -27,13 +27,14 @@ class GotSpan:
 
 
 class OtlpCollector:
-    """Used as a context manager. `status` is what it answers; `headers` and `paths` are those of all posts.
-
-    `port` 0: any.
+    """Used as a context manager. `status` is what it answers, once `gate` is open; `headers` and `paths` are those of
+    all posts. `port` 0: any.
     """
 
-    def __init__(self, status: int = 200, port: int = 0) -> None:
+    def __init__(self, status: int = 200, answer_headers: dict[str, str] | None = None, port: int = 0) -> None:
         self.status = status
+        self.gate = threading.Event()
+        self.gate.set()
         self.spans: list[GotSpan] = []
         self.bodies: list[bytes] = []
         self.headers: list[dict[str, str]] = []
@@ -43,9 +44,12 @@ class OtlpCollector:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
+                collector.gate.wait(60)
                 collector.take(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
                 self.send_response(collector.status)
                 self.send_header("Content-Length", "0")
+                for name, value in (answer_headers or {}).items():
+                    self.send_header(name, value)
                 self.end_headers()
 
             def log_message(self, *_: object) -> None:
@@ -60,6 +64,7 @@ class OtlpCollector:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.gate.set()
         self._server.shutdown()
         self._thread.join(10)
         self._server.server_close()

@@ -3,8 +3,11 @@
 import asyncio
 from typing import Any
 
+from harness.server_thread import wait_until
 from tidegate.engines.ray.actor_door import ActorFacts
 from tidegate.engines.ray.cluster import CLUSTER, ClusterAddress
+
+PATIENCE_S = 60.0
 
 
 class RayView:
@@ -39,6 +42,10 @@ class RayView:
 
         return asyncio.run(ask())
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.actors() and not self.bundles()
+    def check_empty(self) -> None:
+        """Fails, and tidies up, where something is left after a while."""
+        try:
+            wait_until(lambda: not self.actors() and not self.bundles(), "nothing is left in Ray", PATIENCE_S)
+        finally:
+            for name in self.actors():
+                self._ray.kill(self._ray.get_actor(name, namespace=self._where.namespace))

@@ -83,7 +83,7 @@ def test_one_act_ends_before_the_next_and_its_wait_begins_then() -> None:
     scaling = Scaling(replace(RULE, up_wait_s=0.0))
     assert scaling.decide(load(1, 9000), 0.0) is A.ADD
     assert scaling.decide(load(2, 9000, serving=1), 50.0) is None
-    scaling.note_done()
+    scaling.note_done(A.ADD)
     assert scaling.decide(load(2, 0), 100.0) is None
     assert scaling.decide(load(2, 0), 160.0) is A.RETIRE
     assert scaling.decide(load(2, 0), 900.0) is None, "it is retiring"
@@ -96,6 +96,19 @@ def test_demand_that_returns_keeps_the_engine_that_is_retiring() -> None:
     assert scaling.decide(load(2), 60.0) is A.RETIRE
     scaling.decide(load(1, 3000), 61.0)
     assert scaling.decide(load(1, 3000), 66.0) is A.RETURN
+    assert scaling.phase is P.STEADY
+
+
+def test_the_late_end_of_a_retirement_that_was_taken_back_is_not_the_end_of_the_act_after_it() -> None:
+    scaling = Scaling(replace(RULE, up_wait_s=0.0))
+    scaling.decide(load(2), 0.0)
+    assert scaling.decide(load(2), 60.0) is A.RETIRE
+    assert scaling.decide(load(1, 3000), 61.0) is A.RETURN
+    assert scaling.decide(load(2, 9000), 62.0) is A.ADD
+    scaling.note_done(A.RETIRE)
+    assert scaling.phase is P.ADDING
+    assert scaling.decide(load(3, 9000, serving=2), 63.0) is None
+    scaling.note_done(A.ADD)
     assert scaling.phase is P.STEADY
 
 
@@ -124,7 +137,7 @@ def test_starts_that_fail_are_tried_again_after_waits_that_double_up_to_a_ceilin
     assert waits[-1] == MAX_REST_S
     while scaling.decide(load(1, 9000), now) is None:
         now += 1.0
-    scaling.note_done()
+    scaling.note_done(A.ADD)
     assert scaling.decide(load(2, 9000), now) is A.ADD, "one that came wipes it out"
 
 
@@ -161,7 +174,7 @@ class Pool:
             if act is not None:
                 self.engines += ORDER[act]
                 self.ways.append(ORDER[act])
-                scaling.note_done()
+                scaling.note_done(act)
         return self
 
     @property

@@ -13,6 +13,7 @@ from harness.otlp_collector import GotSpan, OtlpCollector
 from harness.raw_http import RawClient, request
 from harness.server_process import ServerProcess
 from harness.server_thread import ServerThread, wait_until
+from harness.server_view import read_metrics
 
 pytestmark = pytest.mark.process
 
@@ -140,31 +141,76 @@ def test_the_last_spans_are_sent_at_the_end(collector: OtlpCollector) -> None:
     assert wait_trace(collector, trace_id)
 
 
-@pytest.mark.parametrize("status", [500, 503, None], ids=["refuses", "overloaded", "absent"])
+AWAY: dict[str, tuple[int | None, dict[str, str], str]] = {
+    "does not understand": (400, {}, "code: 400"),
+    "knows no such secret": (401, {}, "code: 401"),
+    "is told too much": (429, {"Retry-After": "3600"}, "timeout"),
+    "is broken": (500, {}, "code: 500"),
+    "is overloaded": (503, {}, "timeout"),
+    "is absent": (None, {}, "timeout"),
+}
+
+
+@pytest.mark.parametrize(("status", "headers", "why"), AWAY.values(), ids=AWAY)
 def test_a_collector_that_takes_nothing_costs_spans_and_nothing_else(
-    status: int | None, caplog: pytest.LogCaptureFixture
+    status: int | None, headers: dict[str, str], why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with OtlpCollector(status or 200) as away:
+    with OtlpCollector(status or 200, headers) as away:
         url = away.url
         if status is not None:
             run_without_spans(away, url)
     if status is None:
         run_without_spans(away, url)
-    assert len([line for line in caplog.messages if "spans are lost" in line]) == 1, "said once, not for each batch"
+    lost = [line for line in caplog.messages if "spans are lost" in line]
+    assert len(lost) == 1, "said once, not for each batch"
+    assert why in lost[0]
 
 
 def run_without_spans(away: OtlpCollector, url: str) -> None:
-    settings = {"telemetry__endpoint": url, "telemetry__timeout_s": 0.2, "telemetry__flush_s": 0.2}
+    settings = {"telemetry__endpoint": url, "telemetry__timeout_s": 0.5, "telemetry__flush_s": 0.2}
     with serve(away, **settings) as running:
         for _ in range(5):
             assert request(running.port, "POST", CHAT, body()).status == 200
-
-        def is_counted() -> bool:
-            text = request(running.admin_port, "GET", "/metrics").body.decode()
-            return 'tidegate_telemetry_requests_total{outcome="failed"} 0.0' not in text
-
-        wait_until(is_counted, "lost spans are counted")
+        counted = "telemetry_requests_total"
+        wait_until(lambda: read_metrics(running.admin_port).value(counted, outcome="failed") == 5, "all are counted")
     assert not away.spans
+
+
+def test_a_collector_that_hangs_delays_nobody_and_what_does_not_fit_is_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = {"telemetry__queue_requests": 2, "telemetry__timeout_s": 60, "telemetry__flush_s": 0.1}
+    with OtlpCollector() as slow:
+        slow.gate.clear()
+        with serve(slow, **settings) as running:
+            trace_id, headers = parent(20)
+            assert request(running.port, "POST", CHAT, body(), headers).status == 200
+
+            def counted(name: str, **labels: str) -> float:
+                return read_metrics(running.admin_port).value(f"telemetry_{name}", **labels)
+
+            wait_until(lambda: counted("waiting_requests") == 0, "the exporter has the first, and hangs")
+            for _ in range(12):
+                assert request(running.port, "POST", CHAT, body()).status == 200
+            wait_until(lambda: counted("requests_total", outcome="dropped") == 10, "two wait, ten are lost")
+            assert counted("waiting_requests") == 2
+            slow.gate.set()
+            wait_until(lambda: counted("requests_total", outcome="exported") == 3, "the others arrive")
+        assert wait_trace(slow, trace_id)
+    assert len([line for line in caplog.messages if "spans are dropped" in line]) == 1
+    assert not [line for line in caplog.messages if "spans are lost" in line]
+
+
+def test_the_end_does_not_wait_for_a_collector_that_hangs() -> None:
+    settings = {"telemetry__exporter": "otlp", "telemetry__timeout_s": 300, "telemetry__flush_s": 0.1}
+    with OtlpCollector() as slow:
+        slow.gate.clear()
+        own = settings | {"telemetry__endpoint": slow.url, "telemetry__interval_s": 0.05}
+        with ServerProcess("scripted", **own) as running:
+            assert request(running.port, "POST", CHAT, body()).status == 200
+            running.signal()
+            assert running.wait() == 0
+        assert not slow.spans
 
 
 def test_the_standard_variables_are_honoured(collector: OtlpCollector, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,9 @@ def test_what_is_written_arrives(exporter: MemoryExporter, make_pump: MakePump) 
     assert pump.statistics().num_waiting == 0
 
 
-def test_a_full_queue_drops_and_counts_and_never_waits(exporter: MemoryExporter, make_pump: MakePump) -> None:
+def test_a_full_queue_drops_and_counts_and_never_waits(
+    exporter: MemoryExporter, make_pump: MakePump, caplog: pytest.LogCaptureFixture
+) -> None:
     exporter.gate.clear()
     pump = make_pump(max_requests=BATCH_REQUESTS)
     pump.write(recorded_reply(), None)
@@ -56,8 +58,15 @@ def test_a_full_queue_drops_and_counts_and_never_waits(exporter: MemoryExporter,
         pump.write(recorded_reply(), None)
     assert pump.statistics().num_dropped == 7
     assert pump.statistics().num_waiting == BATCH_REQUESTS
+    assert len([line for line in caplog.messages if "spans are dropped" in line]) == 1
     exporter.gate.set()
     wait_until(lambda: pump.statistics().num_exported == BATCH_REQUESTS + 1, "the rest arrives")
+    exporter.gate.clear()
+    for number in range(BATCH_REQUESTS + 3):
+        pump.write(recorded_reply(), None)
+        if not number:
+            wait_until(lambda: exporter.num_exports == 3, "the exporter hangs again")
+    assert len([line for line in caplog.messages if "spans are dropped" in line]) == 2, "there was room in between"
 
 
 @pytest.mark.parametrize("kind", ["away", "broken"])

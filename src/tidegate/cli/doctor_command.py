@@ -114,7 +114,9 @@ def _model_file(settings: Settings, hub: Hub, *, has_gpu: bool) -> tuple[ModelFi
     """Looks at the model file without any library; None where there is no file to look at."""
     settings = inner_settings(settings)
     if is_vllm(settings):
-        return None, [ok("model file", f"read by vLLM: {settings.model.source}")]
+        return None, [
+            ok("model file", f"not looked at: vLLM reads {settings.model.source or 'MODEL, which is not given'}")
+        ]
     if settings.engine.kind != "llama":
         where = f"at {settings.engine.url}" if settings.engine.url else "needs no model"
         return None, [ok("model file", f"none here: the {settings.engine.kind} engine {where}")]

@@ -24,7 +24,9 @@ class Acts(Protocol):
         ...
 
     async def restart_engine(self, wait_s: float, *, spares_others: bool = False) -> WholeReply:
-        """As `flush_cache`. `spares_others`: what other servers have in the engine ends first, within `wait_s`."""
+        """As `flush_cache`. `spares_others`: what other servers have in the engine ends first, within `wait_s`; where
+        it does not, nothing is restarted, and EngineUnavailable raised.
+        """
         ...
 
     async def aclose(self) -> None:
@@ -68,9 +70,13 @@ class Restarts:
         """Ends the engine and starts the next one; joins a restart that is under way."""
         keeper = self._keeper
         epoch = keeper.coming_epoch
-        if not keeper.is_starting:
-            begun = self._restart_spared(wait_s) if spares_others else keeper.restart()
-            self._restart = asyncio.create_task(begun, name="restart of the engine")
+        if spares_others and isinstance(keeper, SharedRestartable):
+            if not await keeper.restart_drained(wait_s):
+                raise EngineUnavailable(
+                    f"Other servers still had requests in the engine after {wait_s:g} s: it was not restarted."
+                )
+        elif not keeper.is_starting:
+            self._restart = asyncio.create_task(keeper.restart(), name="restart of the engine")
         with contextlib.suppress(TimeoutError, EngineStartFailed):
             async with asyncio.timeout(wait_s):
                 if self._restart is not None:
@@ -80,14 +86,6 @@ class Restarts:
         if status.is_ready and status.epoch >= epoch:
             return WholeReply(encode_json(EngineRestarted("ready", status.epoch)))
         return WholeReply(encode_json(EngineRestarted("restarting", epoch)), status=202)
-
-    async def _restart_spared(self, patience_s: float) -> None:
-        if not isinstance(self._keeper, SharedRestartable):
-            await self._keeper.restart()
-        elif not await self._keeper.restart_drained(patience_s):
-            raise EngineUnavailable(
-                f"Other servers still had requests in the engine after {patience_s:g} s: it was not restarted."
-            )
 
     async def aclose(self) -> None:
         """Waits for a restart that is under way; the keeper is to be closed before."""

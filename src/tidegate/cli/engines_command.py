@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import click
 
@@ -14,6 +15,7 @@ from tidegate.contract.admin import EngineAct
 
 Command = Callable[..., Any]
 _ADMIN = "/admin/v1"
+_OUT = ("draining", "retiring", "gone")
 _COLUMNS = ("name", "model", "state", "requests", "outstanding_tokens", "restarts", "condition")
 
 
@@ -73,27 +75,31 @@ def list_engines(as_json: bool, **where: Any) -> None:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-@engines.command()
+@engines.command(short_help="Start one more engine.")
 @click.option("--model", metavar="NAME", help="whose engine is added; needed where the server has several models")
-@click.option("--url", metavar="URL", help="where it is, for engines that run elsewhere")
+@click.option("--url", metavar="URL", help="where it is, for kinds of engine that run elsewhere, and only for them")
 @_wait_option("how long to wait for it to be ready; not at all if absent")
 @_server_options
 def add(model: str | None, url: str | None, wait_s: float | None, as_json: bool, **where: Any) -> None:
-    """Start one more engine of a model; it gets requests once it is ready."""
+    """Start one more engine of a model; it gets requests once it is ready.
+
+    It is as the model's first engine, or as those of the table whose number follows the load. The server names it. One
+    that does not start, or serves another revision, is taken out again.
+    """
     answer = _call(where, "POST", "/engines", {"model": model, "url": url, "wait_s": wait_s})
     _tell(answer, f"{answer['engine']}: {answer['state']}", as_json=as_json)
 
 
-def _act_command(act: EngineAct, text: str) -> None:
+def _act_command(act: EngineAct, short: str, text: str) -> None:
     def run(name: str, as_json: bool, **where: Any) -> None:
         waits = {"wait_s": where.pop("wait_s")} if "wait_s" in where else {}
-        answer = _call(where, "POST", f"/engines/{name}/{act.value}", waits)
+        answer = _call(where, "POST", f"/engines/{quote(name, safe='')}/{act.value}", waits)
         _tell(answer, _words(name, answer), as_json=as_json)
 
     command = _server_options(run)
     if act in (EngineAct.RESTART, EngineAct.RETIRE):
         command = _wait_option("how long to wait for the end of it; not at all if absent")(command)
-    engines.command(act.value, help=text)(click.argument("name")(command))
+    engines.command(act.value, help=text, short_help=short)(click.argument("name")(command))
 
 
 def _words(name: str, answer: dict[str, Any]) -> str:
@@ -102,30 +108,54 @@ def _words(name: str, answer: dict[str, Any]) -> str:
             return f"{name}: {freed} blocks freed"
         case {"status": status, "epoch": epoch}:
             return f"{name}: {status}, epoch {epoch}"
-        case {"state": state, "requests": requests}:
-            return f"{name}: {state}, {requests} requests left"
+        case {"state": state, "requests": requests, "taken": None}:
+            return f"{name}: {state}, {requests} requests{' left' if state in _OUT else ''}"
+        case {"state": state, "taken": taken}:
+            return f"{name}: {state}, {taken} requests taken from it"
         case _:
             return json.dumps(answer)
 
 
-for _act, _text in {
-    EngineAct.DRAIN: "Give engine NAME no more requests; what it has goes on.",
-    EngineAct.EJECT: "As drain, and take from NAME what it has: it moves where nothing was sent, and fails otherwise.",
-    EngineAct.RETIRE: "As drain, and end engine NAME when it has nothing left. The last one is not retired.",
-    EngineAct.RETURN: "End the drain, ejection or retirement of engine NAME: one request on trial first.",
-    EngineAct.RESTART: "End engine NAME and start it anew, at once: what it has is cut. `roll` cuts nothing.",
-    EngineAct.FLUSH: "Drop what engine NAME has cached of prompts.",
+_LAST = " The last engine of a model that serves is not taken out."
+for _act, (_short, _text) in {
+    EngineAct.DRAIN: (
+        "Give it no more requests.",
+        f"Give engine NAME no more requests, until `return`; what it has goes on.{_LAST}",
+    ),
+    EngineAct.EJECT: (
+        "As drain, and take from it what it has.",
+        "Give engine NAME no more requests, until `return`, and take from it what it has: a request of which nothing "
+        f"was sent moves to another engine, any other fails.{_LAST}",
+    ),
+    EngineAct.RETIRE: (
+        "As drain, and then it ends.",
+        "Give engine NAME no more requests; what it has goes on, and then the engine ends. `return` takes that back as "
+        f"long as it has not ended.{_LAST}",
+    ),
+    EngineAct.RETURN: (
+        "Give it requests again.",
+        "End the drain, ejection or retirement of engine NAME. It is `probing` until it has answered one request.",
+    ),
+    EngineAct.RESTART: (
+        "Start it anew, at once.",
+        "End engine NAME and start it anew, at once: what it has is cut. `roll` cuts nothing.",
+    ),
+    EngineAct.FLUSH: ("Drop its prefix cache.", "Drop what engine NAME has cached of prompts."),
 }.items():
-    _act_command(_act, _text)
+    _act_command(_act, _short, _text)
 
 
-@engines.command()
+@engines.command(short_help="Restart all, one after the other.")
 @click.option("--model", metavar="NAME", help="whose engines; those of all models if absent")
 @click.option(
-    "--ready", "ready_s", type=click.FloatRange(0.001, 3600), metavar="SECONDS", help="how long a new one may take"
+    "--ready",
+    "ready_s",
+    type=click.FloatRange(0.001, 3600),
+    metavar="SECONDS",
+    help="how long a new one may take; 600 if absent",
 )
-@click.option("--stop", is_flag=True, help="end the roll that is under way")
-@click.option("--show", is_flag=True, help="only say how far the last one is")
+@click.option("--stop", is_flag=True, help="end the roll that is under way, and nothing else")
+@click.option("--show", is_flag=True, help="say how far the last roll is, and nothing else")
 @_wait_option("how long to wait for the end; not at all if absent")
 @_server_options
 def roll(
@@ -137,13 +167,22 @@ def roll(
     as_json: bool,
     **where: Any,
 ) -> None:
-    """Restart the engines one after the other, each when it has nothing left. Ends when a new one is not ready."""
+    """Restart the engines one after the other, each when it has nothing left: no stream is cut.
+
+    The roll ends early, and this command with 1, when a new engine is not ready in time or serves another revision, or
+    when no other engine is left to take requests. Where a model has one engine, and may have more, another stands in.
+    """
+    if (stop or show) and (stop == show or model or ready_s is not None or wait_s is not None):
+        raise click.UsageError("--stop and --show stand alone.")
     if show:
         answer = _call(where, "GET", "/engines/roll", None)
     elif stop:
         answer = _call(where, "POST", "/engines/roll/stop", {})
     else:
         answer = _call(where, "POST", "/engines/roll", {"model": model, "ready_s": ready_s, "wait_s": wait_s})
+    if answer["state"] == "none":
+        _tell(answer, "there has been no roll since the server's start", as_json=as_json)
+        return
     now = f", {answer['engine']} now" if answer["engine"] else ""
     why = f": {answer['reason']}" if answer["reason"] else ""
     _tell(

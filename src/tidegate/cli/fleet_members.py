@@ -74,7 +74,7 @@ class FleetMembers:
         if task is not None:
             await asyncio.wait([task], timeout=wait_s)
             if task.done() and not task.cancelled() and (reason := task.result()) is not None:
-                raise EngineUnavailable(f"Engine {name} did not start and was taken out again: {reason}.")
+                raise EngineUnavailable(f"Engine {name} did not join and was taken out again: {reason.rstrip('.')}.")
         return self._tell(name)
 
     async def retire(self, name: str) -> None:
@@ -148,6 +148,7 @@ class FleetMembers:
         try:
             await keeper.start()
             await keeper.wait_ready()
+            self._check_revision(site, name)
             await self.wait_reached(name)
         except Exception as error:  # whatever the kind of engine raises: the server goes on without it
             self._logger.error("engine did not join", engine=name, reason=str(error))
@@ -157,6 +158,13 @@ class FleetMembers:
             self._joining.pop(name, None)
         self._logger.info("engine joined", engine=name)
         return None
+
+    def _check_revision(self, site: ModelSite, name: str) -> None:
+        """Raises EngineUnavailable for an engine that its pool would leave out as long as another is ready."""
+        pool = site.engines.pool
+        conflict = None if pool is None else pool.conflict_of(name)
+        if conflict is not None:
+            raise EngineUnavailable(conflict)
 
     async def _retire(self, site: ModelSite, name: str) -> None:
         try:

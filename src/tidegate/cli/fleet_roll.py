@@ -2,8 +2,9 @@
 
 Each engine is drained: it gets no more requests, and what it has ends by itself in every server process. Then it is
 restarted, and serves again once it is ready; only then it is the next one's turn. A new engine that is not ready in
-time, or serves what its pool does not, ends the roll: the engines that were not reached go on as they are. Where only
-one engine of a model is there, a further one is started first and retires in the end.
+time, or serves what its pool does not, ends the roll: the engines that were not reached go on as they are. The last
+engine that requests can go to is never restarted: where only one is there, a further one is started first. It retires
+when the roll is over, however that ends, unless it is then the only one that serves.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from tidegate.cli.engine_fleet import EngineFleet
 from tidegate.cli.fleet_members import LOOK_INTERVAL_S, FleetMembers
 from tidegate.cli.model_engines import ModelSite
 from tidegate.contract.admin import RollTold
-from tidegate.engines.pool.member_states import TAKEN_OUT, MemberState
+from tidegate.engines.pool.member_states import MemberState
 from tidegate.engines.pool.pool import EnginePool
 from tidegate.engines.pool.roll_states import ROLL, RollEvent, RollPhase
 from tidegate.errors import EngineUnavailable, ServeError, UnsupportedParameter
@@ -51,6 +52,8 @@ class FleetRoll:
         self._done: list[str] = []
         self._left: list[str] = []
         self._reason: str | None = None
+        self._further: str | None = None
+        """The engine that stands in while others are restarted."""
 
     def begin(self, sites: Sequence[ModelSite], ready_s: float) -> None:
         """Begins a roll over the engines of some models.
@@ -115,28 +118,38 @@ class FleetRoll:
         except asyncio.CancelledError:
             self._reason = "an operator stopped it, or the server ends"
             self._apply(RollEvent.STOPPED)
-            raise
         finally:
             self._engine = None
+            await self._dismiss()
 
     async def _roll_model(self, site: ModelSite, ready_s: float) -> None:
         pool = site.engines.pool
         if pool is None:
             return
         names = [name for name in site.engines.parts if name in self._left]
-        further = None
         if len(_usable(pool)) == 1:
-            further = await self._members.add(site)
-            told = await self._members.wait_added(further, ready_s)
-            if further not in _usable(pool):
-                raise RollStopped(f"engine {further}, which was to stand in, is {told.state} after {ready_s:g} s")
+            self._further = await self._members.add(site)
+            told = await self._members.wait_added(self._further, ready_s)
+            if self._further not in _usable(pool):
+                raise RollStopped(f"engine {self._further}, which was to stand in, is {told.state} after {ready_s:g} s")
         for name in names:
             if name in site.engines.parts:
                 await self._roll_engine(pool, site, name, ready_s)
             self._left.remove(name)
+        further = await self._dismiss()
         if further is not None:
-            await self._members.retire(further)
             await self._members.wait_retired(further, None)
+
+    async def _dismiss(self) -> str | None:
+        """Has the engine that stood in retire, and returns its name; None where there is none, or it is needed."""
+        further, self._further = self._further, None
+        try:
+            if further is not None:
+                await self._members.retire(further)
+        except ServeError as refusal:
+            self._logger.warning("the engine that stood in stays", engine=further, reason=str(refusal))
+            return None
+        return further
 
     async def _roll_engine(self, pool: EnginePool, site: ModelSite, name: str, ready_s: float) -> None:
         """One that an operator took out before stays out, and one that retires is left to that."""
@@ -146,15 +159,11 @@ class FleetRoll:
         self._engine = name
         pool.drain(name)
         try:
-            while await self._members.requests_of(site, name) != 0:
-                if not _usable(pool):
-                    self._apply(RollEvent.ALONE)
-                    raise RollStopped("no other engine of the model is left that requests could go to")
-                await asyncio.sleep(LOOK_INTERVAL_S)
+            await self._wait_empty(pool, site, name)
             self._apply(RollEvent.EMPTY)
             reply = await self._acts_of(name).restart_engine(ready_s, spares_others=True)
             fault = None if reply.status == 200 else f"engine {name} was not ready within {ready_s:g} s"
-            fault = fault or (pool.conflict() if _conflicts(pool, name) else None)
+            fault = fault or pool.conflict_of(name)
             if fault is not None:
                 raise RollStopped(fault)
         finally:
@@ -170,6 +179,17 @@ class FleetRoll:
         self._done.append(name)
         self._apply(RollEvent.READY)
 
+    async def _wait_empty(self, pool: EnginePool, site: ModelSite, name: str) -> None:
+        """Waits until an engine that is drained has nothing left. Raises RollStopped when nobody else serves."""
+        while True:
+            is_empty = await self._members.requests_of(site, name) == 0
+            if not _usable(pool):
+                self._apply(RollEvent.ALONE)
+                raise RollStopped("no other engine of the model is left that requests could go to")
+            if is_empty:
+                return
+            await asyncio.sleep(LOOK_INTERVAL_S)
+
     def _apply(self, event: RollEvent) -> None:
         if self._phase is not None:
             self._phase = ROLL[self._phase].get(event, self._phase)
@@ -177,7 +197,3 @@ class FleetRoll:
 
 def _usable(pool: EnginePool) -> list[str]:
     return [one.name for one in pool.members() if one.is_usable]
-
-
-def _conflicts(pool: EnginePool, name: str) -> bool:
-    return any(one.is_conflicting for one in pool.members() if one.name == name and one.state not in TAKEN_OUT)

@@ -21,6 +21,8 @@ from tidegate.engines.pool.scaling import PoolLoad, ScaleAct, ScaleRule, Scaling
 from tidegate.errors import EngineUnavailable, ServeError
 from tidegate.lifecycle.admission_statistics import AdmissionStatistics
 
+START_S = 600.0
+"""How long an engine may take to be ready; then it has failed, and is tried again later."""
 LOOK_INTERVAL_S = 0.5
 """How often the load is looked at."""
 
@@ -47,6 +49,8 @@ class FleetScaler:
                 self._scaled.append((site, pool, Scaling(scale_rule(entry, site.settings.pool))))
         self._task: asyncio.Task[None] | None = None
         self._acts: set[asyncio.Task[None]] = set()
+        self._retiring: dict[str, str] = {}
+        """By a model's first name the engine that was told to retire last."""
 
     def start(self) -> None:
         """Begins to look."""
@@ -88,22 +92,31 @@ class FleetScaler:
         match act:
             case ScaleAct.ADD:
                 try:
-                    await self._members.wait_added(await self._members.add(site), None)
+                    await self._add(site)
                 except ServeError as error:
                     self._logger.error("number of engines", act="add", reason=error.message)
                     scaling.note_failed(self._now())
                     return
             case ScaleAct.RETIRE:
                 with contextlib.suppress(EngineUnavailable):  # the others have just gone
-                    name = choose_retiree(pool)
+                    name = self._retiring[site.loaded.served.name] = choose_retiree(pool)
                     await self._members.retire(name)
                     await self._members.wait_retired(name, None)
             case ScaleAct.RETURN:
-                for name in [one.name for one in pool.members() if one.state is MemberState.RETIRING]:
+                name = self._retiring[site.loaded.served.name]
+                if any(one.name == name and one.state is MemberState.RETIRING for one in pool.members()):
                     pool.restore(name)
-                await self._members.settle()
+                    await self._members.settle()
                 return
-        scaling.note_done()
+        scaling.note_done(act)
+
+    async def _add(self, site: ModelSite) -> None:
+        """Raises EngineUnavailable for one that does not start: also one that nobody has a place for."""
+        name = await self._members.add(site)
+        told = await self._members.wait_added(name, START_S)
+        if told.state == MemberState.STARTING.value:
+            await self._members.retire(name)
+            raise EngineUnavailable(f"Engine {name} was not ready within {START_S:g} s and was taken out again.")
 
 
 def choose_retiree(pool: EnginePool) -> str:

@@ -11,7 +11,9 @@ from tidegate.lifecycle.ledger_port import Ledger, LedgerBroken
 from tidegate.lifecycle.ledger_rules import LedgerRules
 from tidegate.serving.server_facts import IdempotencyFacts
 from tidegate.stores.ledger_file import LedgerFile
+from tidegate.stores.redis_client import RedisUnusable
 from tidegate.stores.redis_ledger import RedisLedger
+from tidegate.stores.redis_start import RedisUse, check_redis
 from tidegate.stores.sqlite_ledger import SqliteLedger
 from tidegate.system import SystemClock, entropy
 
@@ -80,9 +82,16 @@ def open_ledger_file(settings: Settings) -> LedgerFile:
     return LedgerFile(path, limits, SystemClock().wall, owner)
 
 
-def check_ledger(settings: Settings) -> None:
-    """Raises LedgerBroken where the ledger could not be opened."""
-    if settings.idempotency.store == "sqlite":
+def check_ledger(settings: Settings) -> list[str]:
+    """Returns what the operator should know. Raises LedgerBroken where it cannot be opened, or never used."""
+    chosen = settings.idempotency
+    if chosen.store == "sqlite":
         open_ledger_file(settings).close()
-    else:
-        open_ledger(settings)  # connects when it is first asked
+        return []
+    open_ledger(settings)  # connects when it is first asked
+    if chosen.store == "off" or chosen.redis_url is None:
+        return []
+    try:
+        return check_redis(chosen.redis_url, RedisUse("idempotency.redis_url", keeps=True))
+    except RedisUnusable as error:
+        raise LedgerBroken(str(error)) from None

@@ -37,8 +37,7 @@ def run_serve(settings: Settings) -> int:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         warnings = [*refuse_exposure(settings), *check_edge(settings), *check_telemetry(settings)]
-        check_ledger(settings)
-        check_quotas(settings)
+        warnings += [*check_ledger(settings), *check_quotas(settings)]
         loaded = load_models(settings)
         sockets = Sockets(settings)
     except (AccessError, LedgerBroken, LoadError, ListenError, QuotaBroken, TelemetryBroken) as error:

@@ -64,6 +64,10 @@ def tokenizer_folder(settings: Settings, hub: Hub | None = None) -> Path:
     folder = Path(source).expanduser()
     if folder.is_dir():
         return folder
+    if folder.is_file():
+        raise LoadError(
+            f"{source} is a file: the vllm engine needs a folder in Hugging Face's format, or an id such as org/name."
+        )
     if source.startswith((".", "/", "~")) or source.count("/") != 1:
         raise LoadError(
             f"There is no folder {source}: the vllm engine needs one, or a Hugging Face id such as org/name."

@@ -42,8 +42,10 @@ class TracedSpans:
 class SpanExporter(Protocol):
     """Where spans go. Called on a thread of its own, never on an event loop."""
 
-    def export(self, requests: list[TracedSpans]) -> bool:
-        """Sends the spans, and says whether they arrived. May block within its own time limit, and may raise."""
+    def export(self, requests: list[TracedSpans]) -> str | None:
+        """Sends the spans. Returns why they did not arrive, in words for operators; None when they did. May block
+        within its own time limit, and may raise.
+        """
         ...
 
     def close(self) -> None:

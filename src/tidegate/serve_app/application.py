@@ -14,12 +14,14 @@ from tidegate.cli.access import AccessError
 from tidegate.cli.load_error import LoadError
 from tidegate.cli.model_loading import load_models
 from tidegate.cli.open_ledger import check_ledger
+from tidegate.cli.open_quotas import check_quotas
 from tidegate.cli.public_edge import check_edge
 from tidegate.cli.settings_sources import SettingsError
 from tidegate.cli.wiring import open_log
 from tidegate.http.asgi import AsgiApp
 from tidegate.http.listener import ListenError
 from tidegate.lifecycle.ledger_port import LedgerBroken
+from tidegate.lifecycle.quota_port import QuotaBroken
 from tidegate.serve_app.arguments import read_arguments
 from tidegate.serve_app.patience import Patience
 from tidegate.serve_app.proxy_guard import IMPORT_PATH
@@ -47,9 +49,9 @@ class TidegateReplica:
         try:
             settings, warnings = read_arguments(args, os.environ)
             warnings += check_edge(settings)
-            check_ledger(settings)
+            warnings += [*check_ledger(settings), *check_quotas(settings)]
             loaded = load_models(settings)
-        except (SettingsError, ListenError, LedgerBroken, LoadError) as error:
+        except (SettingsError, ListenError, LedgerBroken, LoadError, QuotaBroken) as error:
             raise ReplicaFailed(str(error)) from None
         self._settings, self._loaded = settings, loaded
         self._logger = open_log(settings)

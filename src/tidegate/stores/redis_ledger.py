@@ -136,10 +136,11 @@ class RedisLedger:
         import redis.exceptions
 
         try:
-            answer: list[Any] = await self._scripts[name](keys=[redis_scripts.PREFIX], args=arguments)
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):  # a free connection, its greeting and the answer
+                answer: list[Any] = await self._scripts[name](keys=[redis_scripts.PREFIX], args=arguments)
         except (redis.exceptions.RedisError, OSError, TimeoutError) as error:
             self._is_down = True
-            raise LedgerUnavailable(f"Redis: {error}") from error
+            raise LedgerUnavailable(f"Redis: {str(error) or type(error).__name__}") from error
         self._is_down = False
         num_evicted = self._statistics.num_evicted + answer[3]
         self._statistics = LedgerStatistics(answer[1], answer[2], num_evicted)

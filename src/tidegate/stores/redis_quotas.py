@@ -152,7 +152,7 @@ class RedisQuotas:
                 answer: list[int] = await self._scripts[name](keys=[quota_scripts.PREFIX], args=arguments)
         except (redis.exceptions.RedisError, OSError, TimeoutError) as error:
             await self._note_failure(error, now())
-            raise QuotaUnavailable(f"Redis: {error}") from error
+            raise QuotaUnavailable(f"Redis: {str(error) or type(error).__name__}") from error
         self._num_answered += 1
         if self._patience.note_answer():
             _log.warning("the store of quotas answers again")
@@ -162,7 +162,7 @@ class RedisQuotas:
         """Idle connections are of no use any more; each would cost a request its answer."""
         self._num_unanswered += 1
         if self._patience.note_failure(now):
-            _log.error("the store of quotas does not answer: %s", error or type(error).__name__)
+            _log.error("the store of quotas does not answer: %s", str(error) or type(error).__name__)
             with contextlib.suppress(Exception):
                 await self._client.connection_pool.disconnect(inuse_connections=False)
 

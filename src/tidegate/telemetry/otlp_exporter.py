@@ -5,13 +5,13 @@ its exporter does the rest: encoding, compression, retries, and the variables `O
 leave open. Belongs to one thread.
 """
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tidegate.contract.trace_context import SAMPLED
 from tidegate.observability.span import Span, SpanKind, TracedSpans
+from tidegate.telemetry.exporter_words import ExporterWords
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -66,7 +66,8 @@ class OtlpExporter:
         from tidegate.telemetry.given_ids import GivenIds, SpanCollector
 
         # The pump says once that spans are lost, and the exporter would with each batch.
-        logging.getLogger("opentelemetry.exporter").setLevel(logging.CRITICAL)
+        self._words = ExporterWords()
+        self._words.listen()
         self._exporter: OtelExporter = OTLPSpanExporter(
             endpoint=traces_url(settings.endpoint),
             headers=None if settings.headers is None else dict(settings.headers),
@@ -80,7 +81,7 @@ class OtlpExporter:
         provider.add_span_processor(self._collector)
         self._tracer = provider.get_tracer("tidegate", __version__)
 
-    def export(self, requests: list[TracedSpans]) -> bool:
+    def export(self, requests: list[TracedSpans]) -> str | None:
         """See `SpanExporter.export`."""
         from opentelemetry.sdk.trace.export import SpanExportResult
 
@@ -88,11 +89,15 @@ class OtlpExporter:
             for span in request.spans:
                 self._make(request, span)
         spans = self._collector.take()
-        return not spans or self._exporter.export(spans) is SpanExportResult.SUCCESS
+        self._words.take()
+        if not spans or self._exporter.export(spans) is SpanExportResult.SUCCESS:
+            return None
+        return self._words.take() or "the collector did not take them"
 
     def close(self) -> None:
         """See `SpanExporter.close`."""
         self._exporter.shutdown()
+        self._words.stop()
 
     def _make(self, request: TracedSpans, span: Span) -> None:
         from opentelemetry import trace as api

@@ -50,7 +50,7 @@ class SpanPump:
         self._awake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
         self._is_closing = self._is_abandoned = False
-        self._is_failing = False
+        self._is_failing = self._is_dropping = False
         self._num_exported = self._num_failed = self._num_dropped = 0
 
     def start(self) -> None:
@@ -63,11 +63,18 @@ class SpanPump:
         if reply.wire is None:
             return
         if self._is_closing or len(self._queue) >= self._max_requests:
-            self._num_dropped += 1
+            self._drop()
             return
         self._queue.append((reply, work))
         if len(self._queue) >= BATCH_REQUESTS:
             self._awake.set()
+
+    def _drop(self) -> None:
+        """Says once that the exporter is too slow; again only after the queue was half empty."""
+        self._num_dropped += 1
+        if not (self._is_dropping or self._is_closing):
+            self._is_dropping = True
+            _log.warning("spans are dropped: those of %d requests wait for the collector already", self._max_requests)
 
     def statistics(self) -> PumpStatistics:
         """Returns a snapshot."""
@@ -111,6 +118,8 @@ class SpanPump:
         elif reason is None and self._is_failing:
             _log.info("spans arrive again")
         self._is_failing = reason is not None
+        if len(self._queue) <= self._max_requests // 2:
+            self._is_dropping = False
 
     def _try_export(self, batch: list[tuple[HttpEnded, RequestEnded | None]]) -> str | None:
         """Returns why a batch did not arrive; None when it did."""
@@ -120,6 +129,6 @@ class SpanPump:
         try:
             made = [spans_of(reply, work, self._site) for reply, work in batch]
             requests = [spans for spans in made if spans is not None]
-            return None if exporter.export(requests) else "the collector did not take them"
+            return exporter.export(requests)
         except Exception as fault:  # a bug in here must not end the thread
             return f"{type(fault).__name__}: {fault}"

@@ -17,15 +17,15 @@ class MemoryExporter:
         self.gate = threading.Event()
         self.gate.set()
 
-    def export(self, requests: list[TracedSpans]) -> bool:
+    def export(self, requests: list[TracedSpans]) -> str | None:
         self.num_exports += 1
         self.gate.wait()
         if self.fault is not None:
             raise self.fault
         if self.is_away:
-            return False
+            return "nobody is there"
         self.requests += requests
-        return True
+        return None
 
     def close(self) -> None:
         self.is_closed = True

@@ -135,6 +135,11 @@ def _broken(name: str, what: str, clause: str, body: dict[str, Any]) -> Case:
     )
 
 
+def _is_strict(body: dict[str, Any]) -> bool:
+    """Schemas are looked at where they are enforced: a server without constraints refuses strict tools as such."""
+    return any(tool["function"].get("strict") for tool in body.get("tools", ()))
+
+
 def _exact(name: str, title: str, body: dict[str, Any], args: dict[str, Any]) -> Case:
     return Case(
         id=f"tools.{name}",
@@ -143,7 +148,7 @@ def _exact(name: str, title: str, body: dict[str, Any], args: dict[str, Any]) ->
         clauses=("tidegate:errors.param", "tidegate:tools.offer"),
         severity=Severity.NUISANCE,
         profile=Profile.TIDEGATE,
-        needs=(Capability.TOOLS,),
+        needs=(Capability.FORCED_TOOLS if _is_strict(body) else Capability.TOOLS,),
         asks=(Ask(body=body),),
         expects=(expect(names_fault, **args),),
     )

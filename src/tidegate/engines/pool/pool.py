@@ -160,13 +160,18 @@ class EnginePool:
 
     def conflict(self) -> str | None:
         """Returns why some engine that is ready is left out, and what to do; None where none is."""
+        conflicts = [self.conflict_of(name) for name in self._members]
+        return next((words for words in conflicts if words is not None), None)
+
+    def conflict_of(self, name: str) -> str | None:
+        """As `conflict`, of one engine."""
         self._look()
-        left_out = [one for one in self._members.values() if one.is_conflicting]
-        if not left_out or self._identity is None or left_out[0].identity is None:
+        member = self.member(name)
+        if not member.is_conflicting or self._identity is None or member.identity is None:
             return None
         return (
-            f"Engine {left_out[0].name} serves another revision than the rest of its pool: they differ in "
-            f"{differences(self._identity, left_out[0].identity)}. Serve one revision, or set pool.rolling to true."
+            f"Engine {name} serves another revision than the rest of its pool: they differ in "
+            f"{differences(self._identity, member.identity)}. Serve one revision, or set pool.rolling to true."
         )
 
     def choose_lane(self) -> Lane:

@@ -55,6 +55,9 @@ SCALE: dict[ScalePhase, dict[Want, tuple[ScaleAct, ScalePhase]]] = {
 """What is done in which phase; a want without a row waits until the act under way has ended."""
 
 
+_UNDER_WAY = {act: phase for row in SCALE.values() for act, phase in row.values()}
+
+
 @dataclass(frozen=True, slots=True)
 class ScaleRule:
     """Waits are seconds, tokens are for each engine."""
@@ -120,9 +123,11 @@ class Scaling:
         self._learn(act, now)
         return act
 
-    def note_done(self) -> None:
-        """The act under way has ended: the engine serves, or has gone, or was kept after all."""
-        if self._phase is ScalePhase.ADDING:
+    def note_done(self, act: ScaleAct) -> None:
+        """An act has ended: the engine serves, or has gone, or was kept. Harmless for one that was recalled."""
+        if self._phase is not _UNDER_WAY[act]:
+            return
+        if act is ScaleAct.ADD:
             self._num_failed = 0
         self._end()
 

@@ -20,6 +20,11 @@ class ActorFacts:
 class ActorDoor(Protocol):
     """One actor, by its name: whichever process is behind it now. All methods are called on the event loop."""
 
+    @property
+    def wanted(self) -> str:
+        """What Ray is asked to keep for it, in words."""
+        ...
+
     async def open(self) -> None:
         """Finds the actor, or has it made. Raises whatever Ray does."""
         ...

@@ -25,8 +25,14 @@ class HostedEngineSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 
     @property
     def digest(self) -> str:
-        """Identifies it: two servers share an actor only where they want the same one."""
-        return hashlib.sha256(encode_spec(self)).hexdigest()[:DIGEST_CHARS]
+        """Identifies it: two servers share an actor only where they want the same one.
+
+        Every value counts, whether somebody wrote it down or it is the default: encoding leaves out some defaults, and
+        others that only equal them not.
+        """
+        values = msgspec.structs.asdict(self)
+        values["process"] = None if self.process is None else msgspec.structs.asdict(self.process)
+        return hashlib.sha256(msgspec.json.encode(values, order="sorted")).hexdigest()[:DIGEST_CHARS]
 
 
 class ActorNeeds(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +49,15 @@ class ActorNeeds(msgspec.Struct, frozen=True, kw_only=True):
     strategy: Strategy = "PACK"
     max_restarts: int | None = None
     is_detached: bool = False
+
+    @property
+    def in_words(self) -> str:
+        """What a machine must have free, or several of them: for people."""
+        places = self.bundles or (
+            {"CPU": self.num_cpus, "GPU": self.num_gpus, "memory": float(self.memory_bytes or 0), **self.resources},
+        )
+        words = (" ".join(f"{name}={amount:g}" for name, amount in place.items() if amount) for place in places)
+        return " and ".join(f"a place with {one or 'nothing in particular'}" for one in words)
 
 
 def encode_spec(spec: HostedEngineSpec) -> bytes:

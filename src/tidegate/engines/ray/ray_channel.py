@@ -38,6 +38,10 @@ class StreamBroken(Exception):
     """The stream cannot be believed any more; the session is to be given up."""
 
 
+class OtherVersion(Exception):
+    """The actor's code and ours do not understand each other."""
+
+
 class ChannelOwner(Protocol):
     """What is done with what arrives: `LocalEngine`."""
 
@@ -110,7 +114,7 @@ class RayChannel:
             self.send(Ping(self._nonce))
 
     async def take(self, data: bytes) -> None:
-        """Carries out a batch of events. Raises StreamBroken."""
+        """Carries out a batch of events. Raises StreamBroken and OtherVersion."""
         try:
             batch = decode_events(data)
         except FramingError as error:
@@ -174,7 +178,7 @@ class RayChannel:
 
     def _greet(self, boot: str, greeting: EngineReady) -> None:
         if greeting.protocol != PROTOCOL:
-            raise StreamBroken(f"the actor speaks protocol {greeting.protocol}, this server {PROTOCOL}")
+            raise OtherVersion(f"the actor speaks protocol {greeting.protocol}, this server {PROTOCOL}")
         if self._is_up:
             self._lose("the engine was started anew")
         self._is_up = True

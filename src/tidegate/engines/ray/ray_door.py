@@ -63,6 +63,11 @@ class RayDoor(ActorDoor):
         self._tell: Handle = None
         self._finding: asyncio.Future[Any] | None = None
 
+    @property
+    def wanted(self) -> str:
+        """See `ActorDoor.wanted`."""
+        return self._needs.in_words
+
     async def open(self) -> None:
         """See `ActorDoor.open`."""
         if self._actor is None:

@@ -167,5 +167,7 @@ class RayLink:
         channel = self._channel
         if channel is not None and channel.num_batches:
             return "the engine is drained" if self.engine.is_draining else channel.condition or "the engine is starting"
-        doing = "its actor was asked for and has not answered yet" if channel is not None else "Ray is asked for it"
+        doing = "Ray is asked for it"
+        if channel is not None:
+            doing = f"its actor was asked for and has not answered yet: Ray looks for {self._door.wanted}, or it starts"
         return doing if self._reason is None else f"{doing}, after a loss: {self._reason}"

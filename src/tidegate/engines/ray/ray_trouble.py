@@ -65,9 +65,23 @@ TROUBLES: dict[str, Trouble] = {
     "ActorAbsent": Trouble("its actor is not there", Remedy.CREATE),
     "HostRetired": Trouble("its actor has just been retired", Remedy.CREATE),
     "SessionRefused": Trouble("its actor has too many servers", Remedy.ATTACH),
+    "OtherVersion": Trouble(
+        "its actor runs another version of Tidegate: retire it, or choose another ray.name", Remedy.WAIT_FOR_OPERATOR
+    ),
     "FramingError": Trouble("its stream broke", Remedy.ATTACH),
     "StreamBroken": Trouble("its stream broke", Remedy.ATTACH),
 }
+
+SAID: dict[str, Trouble] = {
+    "InvalidAuthToken": TROUBLES["InvalidAuthToken"],
+    "Version mismatch": Trouble(
+        "the cluster runs another version of Ray or of Python than this server", Remedy.WAIT_FOR_OPERATOR
+    ),
+    "No module named 'tidegate": Trouble(
+        "Tidegate is not installed on the machine of its actor", Remedy.WAIT_FOR_OPERATOR
+    ),
+}
+"""What Ray says without a class of its own for it."""
 
 _SAYS_WHY = frozenset({"UnknownKind"})
 """Raised by our own code for operators: what it says is theirs to read."""
@@ -75,8 +89,10 @@ _SAYS_WHY = frozenset({"UnknownKind"})
 
 def trouble_of(fault: BaseException) -> Trouble:
     """Returns what a fault means. What was raised inside an actor is named by the class that Ray makes of both."""
-    if "InvalidAuthToken" in str(fault):
-        return TROUBLES["InvalidAuthToken"]
+    said = str(fault)
+    for words, trouble in SAID.items():
+        if words in said:
+            return trouble
     own = next((TROUBLES[name] for name in _causes(fault) if name in _SAYS_WHY), None)
     if own is not None:
         return replace(own, words=f"{own.words}: {str(getattr(fault, 'cause', fault)).rstrip('.')}")

@@ -29,7 +29,8 @@ def _is_harmless(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Expr):
         return isinstance(statement.value, ast.Constant)
     if isinstance(statement, ast.If):
-        return _asks_for_main(statement.test) or all(map(_is_harmless, (*statement.body, *statement.orelse)))
+        there = () if _asks_for_main(statement.test) else statement.body
+        return all(map(_is_harmless, (*there, *statement.orelse)))
     if isinstance(statement, ast.Try):
         parts = (*statement.body, *statement.orelse, *statement.finalbody)
         handlers = (inner for handler in statement.handlers for inner in handler.body)

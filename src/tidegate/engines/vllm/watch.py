@@ -29,8 +29,8 @@ from tidegate.engines.vllm.step_statistics import StepStatistics
 from tidegate.engines.vllm.weights_digest import digest_folder
 from tidegate.system import mint_life
 
-END_GRACE_S = 5.0
-"""How long vLLM's processes have to end by themselves."""
+END_GRACE_S = 10.0
+"""How long vLLM's processes have to end by themselves: its executor waits five seconds for its workers."""
 ABANDON_S = 30.0
 """How long the end of this server waits for a start that is under way."""
 _LOOK_S = 0.1

@@ -1,12 +1,13 @@
-"""The trace of a request goes into vLLM where vLLM sends spans of its own, and nowhere else."""
+"""What is told to vLLM beside the fields of sampling: trace, salt of the cache, priority."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
-from harness.llm_scene import LlmScene
+from harness.llm_scene import PLAN, LlmScene
 from harness.llm_stand_in import StandInLibrary
 from tidegate.inference.hop import HopLabels
 from tidegate.testing.check_engine import RecordingSink
@@ -42,3 +43,21 @@ def test_each_choice_carries_the_trace_into_an_engine_that_has_a_collector(case:
             assert {name: traces[name] for name in ("r-0", "r-1")} == {"r-0": told, "r-1": told}
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("has_priorities", [True, False])
+def test_salt_and_priority_reach_vllm_where_it_keeps_them(has_priorities: bool) -> None:
+    async def run() -> list[tuple[str, Any, Any, int]]:
+        async with LlmScene(plan=replace(PLAN, has_priorities=has_priorities)) as scene:
+            for name, fields in {"both": {"cache_salt": b"\1\xff", "priority": -5}, "neither": {}}.items():
+                sink = RecordingSink()
+                scene.engine.submit(msgspec.structs.replace(scene.make_request(name), **fields), sink)
+                await scene.until(lambda sink=sink: sink.has_ended)  # type: ignore[misc]
+            return scene.library.llm.requests
+
+    requests = asyncio.run(run())
+    assert [(name, prompt["cache_salt"], priority) for name, prompt, _, priority in requests] == [
+        ("tidegate-trial", None, 1 if has_priorities else 0),
+        ("both-0", "01ff", -5 if has_priorities else 0),
+        ("neither-0", None, 0),
+    ]

@@ -1,0 +1,48 @@
+"""What the number of engines does with an engine that never becomes ready."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import structlog
+from structlog.testing import capture_logs
+
+from tidegate.cli.fleet_scaler import FleetScaler
+from tidegate.contract.admin import EngineTold
+from tidegate.engines.pool.scaling import PoolLoad, ScaleAct, ScalePhase, ScaleRule, Scaling
+
+
+class StuckMembers:
+    """Engines that nobody has a place for."""
+
+    def __init__(self) -> None:
+        self.retired: list[str] = []
+        self.waits: list[float | None] = []
+
+    async def add(self, _site: Any) -> str:
+        return "engine-2"
+
+    async def wait_added(self, name: str, wait_s: float | None) -> EngineTold:
+        self.waits.append(wait_s)
+        return EngineTold(name, "starting", 0)
+
+    async def retire(self, name: str) -> None:
+        self.retired.append(name)
+
+
+def test_an_engine_that_finds_no_place_is_taken_out_and_tried_again_after_a_rest() -> None:
+    members: Any = StuckMembers()
+    fleet: Any = SimpleNamespace(sites=())
+    pool: Any = None
+    site: Any = None
+    scaler = FleetScaler(fleet, members, lambda _: pool, structlog.get_logger(), lambda: 100.0)
+    scaling = Scaling(ScaleRule(1, 2, up_tokens=1, down_tokens=1, up_wait_s=0.0))
+    load = PoolLoad(1, 1, 8, 1000, 0)
+    assert scaling.decide(load, 99.0) is ScaleAct.ADD
+    with capture_logs() as logs:
+        asyncio.run(scaler._carry_out(ScaleAct.ADD, site, pool, scaling))
+    assert (members.retired, scaling.phase) == (["engine-2"], ScalePhase.STEADY)
+    assert members.waits[0] is not None
+    assert "was not ready within" in logs[0]["reason"]
+    assert scaling.decide(load, 100.5) is None, "a rest first"
+    assert scaling.decide(load, 102.0) is ScaleAct.ADD
