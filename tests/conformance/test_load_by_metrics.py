@@ -68,13 +68,14 @@ def _took(seconds: float) -> Exchange:
 
 def test_more_running_than_before_is_a_fault_except_where_gauges_may_be_stale() -> None:
     faults = list(is_back_to(_page("vllm:num_requests_running 0\n"), _page("vllm:num_requests_running 3\n")))
-    assert "3 running requests, 0 before" in faults[0].says
+    assert "3 running and waiting requests, 0 before" in faults[0].says
     with pytest.raises(CannotTell, match="SGLang"):
         list(is_back_to(_page("sglang:num_running_reqs 0\n"), _page("sglang:num_running_reqs 3\n")))
 
 
-def _look(num_running: int, at_s: float) -> Exchange:
-    return replace(_page(f"vllm:num_requests_running {num_running}\n"), sent_at_s=at_s)
+def _look(num_running: int, at_s: float, num_waiting: int = 0) -> Exchange:
+    text = f"vllm:num_requests_running {num_running}\nvllm:num_requests_waiting {num_waiting}\n"
+    return replace(_page(text), sent_at_s=at_s)
 
 
 def _left(at_s: float, for_s: float, ending: Ending = Ending.LEFT) -> Exchange:
@@ -82,11 +83,22 @@ def _left(at_s: float, for_s: float, ending: Ending = Ending.LEFT) -> Exchange:
 
 
 STANDS_STILL = _left(0.0, 7.0)
+BEGINS_LATE = replace(STANDS_STILL, pieces=tuple(Piece(float(second), b"x") for second in range(1, 7)))
 STAYS = replace(STANDS_STILL, pieces=(*STANDS_STILL.pieces, *(Piece(float(second), b"x") for second in range(1, 7))))
 LEAVES = _left(1.0, 1.5)
 LEFT_BEHIND: dict[str, tuple[list[Exchange], str]] = {
     "it ends": ([_look(0, 0), _look(1, 0.4), STAYS, LEAVES, _look(1, 3.7)], ""),
     "it runs on": ([_look(0, 0), _look(1, 0.4), STAYS, LEAVES, _look(2, 3.7)], "fault"),
+    "the one that stays was still waiting": ([_look(0, 0), _look(0, 0.4, 1), STAYS, LEAVES, _look(1, 3.7)], ""),
+    "it runs on, and the other one was still waiting": (
+        [_look(0, 0), _look(0, 0.4, 1), STAYS, LEAVES, _look(2, 3.7)],
+        "fault",
+    ),
+    "the one that stays had not begun": (
+        [_look(0, 0), _look(1, 0.4), BEGINS_LATE, LEAVES, _look(2, 3.7)],
+        "had not begun",
+    ),
+    "it waits on": ([_look(0, 0), _look(1, 0.4), STAYS, LEAVES, _look(1, 3.7, 1)], "fault"),
     "a step takes as long as all looks": (
         [_look(0, 0), _look(1, 0.4), STANDS_STILL, LEAVES, _look(2, 3.7)],
         "stood still for the 1.2 s",

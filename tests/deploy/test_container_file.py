@@ -2,13 +2,16 @@
 
 import json
 import re
+import subprocess
 import tomllib
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
+import pytest
 from click.testing import CliRunner
 
 from harness.deployments import DEPLOY, deployed, documents
+from harness.programs import find_program
 from tidegate.cli.main import cli
 from tidegate.cli.settings import Settings
 from tidegate.cli.settings_sources import resolve
@@ -105,6 +108,13 @@ def test_the_account_is_the_one_of_the_manifests() -> None:
     made = " ".join(arguments_of("RUN"))
     assert f"--uid {context['runAsUser']}" in made
     assert f"--gid {context['runAsGroup']}" in made
+
+
+@pytest.mark.process
+def test_a_linter_of_such_files_has_no_word_to_say() -> None:
+    command = [find_program("hadolint"), "--failure-threshold", "style", str(DEPLOY / "container" / "Dockerfile")]
+    judged = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (judged.returncode, judged.stdout) == (0, "")
 
 
 def test_the_recipe_is_where_its_first_line_says() -> None:

@@ -5,6 +5,7 @@ import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,10 +77,20 @@ def test_redis_takes_the_arguments_and_keeps_what_it_must(tmp_path: Path) -> Non
         try:
             wait_until(lambda: accepts(port), "Redis accepts connections")
             assert tell(port, "CONFIG GET maxmemory-policy").startswith("-NOAUTH")
+            assert [probe(container, port, told) for told in (PASSWORD, f"not-{PASSWORD}")] == [True, False]
             for name, value in {"maxmemory-policy": "noeviction", "appendonly": "yes", "dir": str(tmp_path)}.items():
                 assert value in tell(port, f"AUTH {PASSWORD}", f"CONFIG GET {name}").split("\r\n")
         finally:
             process.kill()
+
+
+def probe(container: dict[str, Any], port: int, password: str) -> bool:
+    """Whether the command of the readiness probe succeeds, with a password in the variable that the container gives."""
+    (variable,) = [one["name"] for one in container["env"] if one["name"].startswith("REDISCLI_")]
+    program, *options = container["readinessProbe"]["exec"]["command"]
+    command = [find_program(program), "-p", str(port), *options]
+    done = subprocess.run(command, env={variable: password}, capture_output=True, check=False, timeout=60)
+    return done.returncode == 0
 
 
 def tell(port: int, *orders: str) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from tidegate.engine.messages import AddRequest, Command, StepOutputs
 from tidegate.engine.port import WatchedEngine
+from tidegate.engines.ray import engine_actor
 from tidegate.engines.ray.actor_spec import HostedEngineSpec, encode_spec
 from tidegate.engines.ray.engine_actor import EngineActor
 from tidegate.engines.ray.engine_host import EngineHost, HostRetired, SessionRefused
@@ -129,7 +130,11 @@ async def join(actor: PairActor, name: str) -> Server:
     return server
 
 
-def test_a_drained_restart_lets_every_server_finish_takes_nothing_meanwhile_and_then_serves_again() -> None:
+def test_a_drained_restart_lets_every_server_finish_takes_nothing_meanwhile_and_then_serves_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine_actor, "AWAY_S", 1000.0)
+
     async def act(actor: PairActor) -> None:
         one, other = await join(actor, "one"), await join(actor, "other")
         await other.ask("open", max_tokens=40)

@@ -1,6 +1,7 @@
 """The pure rules of a session with an engine actor: order, confirmation, leases, boots, what a fault of Ray means."""
 
 from itertools import permutations
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from tidegate.engines.ray.boot_watch import RULES, BatchFact, BootWatch, EpochBook, StreamState
 from tidegate.engines.ray.command_order import MAX_EARLY, CommandOrder
 from tidegate.engines.ray.lease_book import LeaseBook
-from tidegate.engines.ray.ray_trouble import TROUBLES, UNKNOWN, Remedy, trouble_of
+from tidegate.engines.ray.ray_trouble import SAID, TROUBLES, UNKNOWN, Remedy, trouble_of
 from tidegate.engines.ray.unacknowledged import MAX_RESENT, MAX_UNCONFIRMED_BYTES, Unacknowledged
 
 
@@ -25,6 +26,7 @@ def test_a_batch_is_carried_out_once_however_often_it_comes(numbers: list[int]) 
     book: CommandOrder[int] = CommandOrder()
     done = [one for number in numbers for one in book.take(number, number)]
     assert done == list(range(1, len(done) + 1)) == list(range(1, book.last + 1))
+    assert book.num_early == len({number for number in numbers if number > book.last}), "nothing else is kept"
 
 
 def test_batches_that_wait_for_one_before_them_are_bounded() -> None:
@@ -46,6 +48,12 @@ def test_what_is_not_confirmed_is_sent_again_when_its_time_has_come() -> None:
     assert book.due(9.0) == [b"3"]
     book.confirm(3)
     assert (book.due(99.0), book.num_bytes) == ([], 0)
+
+
+def test_what_was_looked_at_late_waits_from_then_on() -> None:
+    book = Unacknowledged(1.0)
+    book.add(1, b"1", now=0.0)
+    assert [now for now in range(10, 20) if book.due(float(now))] == [10, 12, 16]
 
 
 def test_an_actor_that_is_only_busy_is_not_buried() -> None:
@@ -211,6 +219,13 @@ FORGOTTEN = {"ActorAbsent", "HostRetired", "ActorDiedError", "NodeDiedError", "A
 
 def test_an_actor_that_is_gone_for_good_is_looked_for_anew() -> None:
     assert {name for name, trouble in TROUBLES.items() if trouble.remedy is Remedy.CREATE} >= FORGOTTEN
+
+
+def test_the_page_explains_what_only_an_operator_can_mend() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "ray.md").read_text("utf-8")
+    for trouble in (*TROUBLES.values(), *SAID.values()):
+        if trouble.remedy is Remedy.WAIT_FOR_OPERATOR and trouble != TROUBLES["ActorUnschedulableError"]:
+            assert f"`{trouble.words.partition(':')[0]}`" in page
 
 
 def test_numbers_in_any_order_with_losses_end_whole() -> None:

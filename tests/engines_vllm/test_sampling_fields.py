@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tidegate.engines.vllm.sampling_fields import VllmLimits, check_fields, read_end, sampling_fields
-from tidegate.errors import ContextLengthExceeded, InvalidValue, ServeError, UnsupportedParameter
+from tidegate.engines.vllm.sampling_fields import FAILED, VllmLimits, best, check_fields, read_end, sampling_fields
+from tidegate.errors import ContextLengthExceeded, InvalidValue, LimitFact, ServeError, UnsupportedParameter
 from tidegate.inference.finish import EngineFinish
 from tidegate.inference.grammar_spec import GrammarRule, JsonObjectSpec
 from tidegate.inference.request import InferenceRequest
@@ -77,6 +77,8 @@ def test_seeds_lie_in_the_range_that_vllm_takes(seed: int) -> None:
 def test_a_request_for_no_token_asks_for_one_and_never_for_more_least_tokens_than_that() -> None:
     fields = sampling_fields(make_request(stop=StopRules(0)), 0, (), None)
     assert (fields["max_tokens"], fields["min_tokens"]) == (1, 0)
+    fields = sampling_fields(make_request(stop=StopRules(2, min_tokens=5)), 0, (), None)
+    assert (fields["max_tokens"], fields["min_tokens"]) == (2, 2)
 
 
 ENDS: dict[str, tuple[str, int | None, InferenceRequest, EngineFinish, int | None]] = {
@@ -99,3 +101,34 @@ def test_vllms_words_for_an_end_are_read(
     end = read_end(request, reason, last, (257,))
     assert (end.finish, end.stop_token) == (finish, stop_token)
     assert (end.error is not None) == (finish is EngineFinish.FAILED)
+
+
+def test_numbers_that_mean_off_go_as_they_are() -> None:
+    sampling = SamplingParams(top_k=0, min_p=0.0, allowed_token_ids=())
+    fields = sampling_fields(make_request(sampling=sampling), 0, (), None)
+    assert (fields["top_k"], fields["min_p"], fields["allowed_token_ids"]) == (0, 0.0, [])
+    assert "logit_bias" not in fields
+    assert "allowed_token_ids" not in sampling_fields(make_request(), 0, (), None)
+
+
+def test_a_context_that_is_too_short_is_told_with_both_numbers() -> None:
+    with pytest.raises(ContextLengthExceeded) as raised:
+        check_fields(make_request(stop=StopRules(max_tokens=9)), LIMITS)
+    assert raised.value.limit == LimitFact("context_length", 10, 11)
+
+
+def test_a_failure_and_a_word_that_is_not_known_are_told_apart() -> None:
+    failed, unknown = (read_end(make_request(), reason, None, ()).error for reason in ("error", "repetition"))
+    assert failed == FAILED
+    assert unknown not in (None, FAILED)
+
+
+def test_the_grammar_goes_as_vllm_takes_it() -> None:
+    fields = sampling_fields(make_request(grammar=GRAMMAR), 0, (), 'start: "a"')
+    assert fields["structured_outputs"] == {"grammar": 'start: "a"'}
+    assert "structured_outputs" not in sampling_fields(make_request(), 0, (), None)
+
+
+def test_the_likeliest_come_first_each_once() -> None:
+    assert best([(5, -2.0), (9, -0.5), (7, -1.0), (5, -2.0)], 2) == ((9, -0.5), (7, -1.0))
+    assert best([(5, -2.0)], 0) == ()

@@ -10,9 +10,12 @@ from harness.server_thread import wait_until
 
 
 class RedisServer:
-    """Used as a context manager. It keeps nothing on disk: stopped and started again it is empty."""
+    """Used as a context manager. It keeps nothing on disk: stopped and started again it is empty. `options` are further
+    ones of the command line.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, *options: str) -> None:
+        self._options = options
         self._program = find_program("redis-server")
         self._folder = tempfile.TemporaryDirectory(prefix="redis-")
         self.socket_path = Path(self._folder.name) / "redis.sock"
@@ -42,6 +45,7 @@ class RedisServer:
                 "",
                 "--dir",
                 self._folder.name,
+                *self._options,
             ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -60,6 +64,6 @@ class RedisServer:
             try:
                 probe.connect(str(self.socket_path))
                 probe.sendall(b"PING\r\n")
-                return probe.recv(64).startswith(b"+PONG")
+                return probe.recv(64).startswith((b"+PONG", b"-NOAUTH", b"-MASTERDOWN"))
             except OSError:
                 return False

@@ -101,8 +101,9 @@ class StandIn:
 
     async def die(self) -> None:
         """Vanishes: connections are reset, and nobody listens any more."""
-        if self._server is not None:
-            self._server.close()
+        server, self._server = self._server, None
+        if server is not None:
+            await _close(server)
         for exchange in list(self._exchanges):
             exchange.writer.transport.abort()
         if self._stepper is not None:
@@ -121,7 +122,13 @@ class StandIn:
             await asyncio.sleep(0 if self.pair.step() else 0.0005)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Called with each connection at once: an end that comes before its handler's first step finds it."""
+        """Called with each connection at once: an end that comes before its handler's first step finds it.
+
+        Some are accepted a turn after the end.
+        """
+        if self._server is None:
+            writer.transport.abort()
+            return
         self.num_connections += 1
         exchange = Exchange(self, reader, writer)
         self._exchanges.add(exchange)
@@ -137,6 +144,15 @@ class StandIn:
         finally:
             self._exchanges.discard(exchange)
             exchange.writer.transport.abort()
+
+
+async def _close(server: asyncio.Server) -> None:
+    """Closes a server; one that was accepted in the same turn of the loop would be left open (CPython 3.11)."""
+    for socket in server.sockets:
+        asyncio.get_running_loop().remove_reader(socket.fileno())
+    for _ in range(2):
+        await asyncio.sleep(0)
+    server.close()
 
 
 class Exchange:

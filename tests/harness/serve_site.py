@@ -44,13 +44,17 @@ QUEUE_DEPTH = 4
 
 
 class ServeSite:
-    """Used as a context manager, answering when entered. One replica of the scripted engine, and Serve's own proxy."""
+    """Used as a context manager, answering when entered. One replica of the scripted engine, and Serve's own proxy, or
+    the HAProxy that Ray brings.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_haproxy: bool = False) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="tgserve-"))  # short: Ray puts sockets into it
         self.port, self.admin_port = free_port(), free_port()
         self._mark = secrets.token_hex(8)
-        self._environment = self._make_environment()
+        self.open_ports = {"stats": free_port(), "metrics": free_port()}
+        """Those that HAProxy opens beside."""
+        self._environment = self._make_environment() | (self._haproxy_environment() if has_haproxy else {})
         self._programs: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> "ServeSite":
@@ -100,6 +104,12 @@ class ServeSite:
         """The processes of the application's replicas."""
         return [one for one in self.processes() if "ServeReplica:tidegate" in "".join(_command(one))]
 
+    def listening(self) -> dict[int, str]:
+        """The TCP ports at which HAProxy listens, with their addresses."""
+        haproxies = [one for one in self.processes() if "haproxy" in Path((_command(one) or [""])[0]).name]
+        found = [connection for one in haproxies for connection in one.net_connections("tcp")]
+        return {one.laddr.port: one.laddr.ip for one in found if one.status == psutil.CONN_LISTEN}
+
     def end(self) -> int:
         """Ends the application as Ctrl-C does, and then Ray; returns the former's exit code."""
         cluster, program = self._programs
@@ -137,6 +147,26 @@ class ServeSite:
             "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60",
             "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "60",
             "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": IMPORT_PATH,
+        }
+
+    def _haproxy_environment(self) -> dict[str, str]:
+        """HAProxy, with all that it would put at a fixed place in this site's own."""
+        folder = self.folder / "haproxy"
+        folder.mkdir()
+        first = free_port()
+        return {
+            "RAY_SERVE_ENABLE_HA_PROXY": "1",
+            "RAY_worker_niceness": "0",
+            "RAY_SERVE_HAPROXY_CONFIG_FILE_LOC": str(folder / "haproxy.cfg"),
+            "RAY_SERVE_HAPROXY_SOCKET_PATH": str(folder / "admin.sock"),
+            "RAY_SERVE_HAPROXY_SERVER_STATE_BASE": str(folder),
+            "RAY_SERVE_HAPROXY_SERVER_STATE_FILE": str(folder / "state"),
+            "RAY_SERVE_HAPROXY_STATS_PORT": str(self.open_ports["stats"]),
+            "RAY_SERVE_HAPROXY_METRICS_PORT": str(self.open_ports["metrics"]),
+            "RAY_SERVE_HAPROXY_NBTHREAD": "1",
+            "RAY_SERVE_HAPROXY_STARTUP_TIMEOUT_S": "120",
+            "RAY_SERVE_DIRECT_INGRESS_MIN_HTTP_PORT": str(first),
+            "RAY_SERVE_DIRECT_INGRESS_MAX_HTTP_PORT": str(first + 100),
         }
 
     def _config(self) -> dict[str, object]:

@@ -13,6 +13,18 @@ SHARED_PROOFS: dict[str, dict[str, tuple[str, ...]]] = {
     "telemetry/test_telemetry_settings.py": {
         "a_large_file_of_headers_is_refused": ("cli/open_telemetry.py MAX_HEADERS_BYTES",),
     },
+    "telemetry/test_exporter_words.py": {
+        "what_is_said_is_bounded": ("telemetry/exporter_words.py MAX_CHARS",),
+    },
+    "stores/test_redis_troubles.py": {
+        "a_redis_that_never_comes_to_the_end_of_its_answer_costs_the_ledger_no_more_than_its_time": (
+            "stores/redis_ledger.py ANSWER_TIMEOUT_S",
+        ),
+    },
+    "stores/test_redis_start.py": {
+        "one_that_hangs_is_a_warning_after_its_time": ("stores/redis_start.py CHECK_TIMEOUT_S",),
+        "what_it_says_is_quoted_in_part": ("stores/redis_start.py MAX_CHARS",),
+    },
     "stores/test_redis_quotas.py": {
         "the_slots_of_a_server_that_died_come_back": ("stores/redis_quotas.py LEASE_S",),
         "a_redis_that_hangs_costs_no_more_than_the_timeout": ("cli/settings.py QuotaSettings.timeout_ms",),

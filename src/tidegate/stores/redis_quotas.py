@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tidegate.errors import RateLimited
+from tidegate.lasting_task import end_task, start_lasting
 from tidegate.lifecycle.principal import Quotas
 from tidegate.lifecycle.quota_account import QuotaAccount
 from tidegate.lifecycle.quota_port import (
@@ -72,7 +73,7 @@ class RedisQuotas:
 
     def start(self) -> None:
         """Begins to renew leases, on the running event loop."""
-        self._renewal = asyncio.get_running_loop().create_task(self._keep_renewing(), name="quota leases")
+        self._renewal = start_lasting(self._keep_renewing(), "quota leases")
 
     async def claim_slot(self, key_id: str, quotas: Quotas) -> SharedSlot:
         """See `QuotaStore.claim_slot`. A claim that is cancelled was not renewed: it lapses."""
@@ -123,10 +124,7 @@ class RedisQuotas:
 
     async def aclose(self) -> None:
         """Ends the renewals, gives slots back, hangs up. Idempotent."""
-        if self._renewal is not None:
-            self._renewal.cancel()
-            await asyncio.gather(self._renewal, return_exceptions=True)
-            self._renewal = None
+        await end_task(self._renewal)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
                 for slot in tuple(self._held.values()):
@@ -152,7 +150,7 @@ class RedisQuotas:
                 answer: list[int] = await self._scripts[name](keys=[quota_scripts.PREFIX], args=arguments)
         except (redis.exceptions.RedisError, OSError, TimeoutError) as error:
             await self._note_failure(error, now())
-            raise QuotaUnavailable(f"Redis: {error}") from error
+            raise QuotaUnavailable(f"Redis: {str(error) or type(error).__name__}") from error
         self._num_answered += 1
         if self._patience.note_answer():
             _log.warning("the store of quotas answers again")
@@ -162,7 +160,7 @@ class RedisQuotas:
         """Idle connections are of no use any more; each would cost a request its answer."""
         self._num_unanswered += 1
         if self._patience.note_failure(now):
-            _log.error("the store of quotas does not answer: %s", error or type(error).__name__)
+            _log.error("the store of quotas does not answer: %s", str(error) or type(error).__name__)
             with contextlib.suppress(Exception):
                 await self._client.connection_pool.disconnect(inuse_connections=False)
 

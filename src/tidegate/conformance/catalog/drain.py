@@ -4,15 +4,15 @@ from tidegate.conformance.ask import Ask, Place, Until
 from tidegate.conformance.case import Case, Profile, Severity, Turn, expect
 from tidegate.conformance.catalog.bodies import chat_body
 from tidegate.conformance.catalog.load_asks import long_body
-from tidegate.conformance.checks.operator import has_begun_drain
+from tidegate.conformance.checks.operator import finishes_in_a_drain, has_begun_drain
 from tidegate.conformance.checks.refusal import is_refused
 from tidegate.conformance.checks.status import has_status
-from tidegate.conformance.checks.whole_answer import is_whole_answer
 from tidegate.conformance.probing.capability import Capability
 
 _SCRIPT = {"pieces": ["61"], "repeat": 100, "delays_s": [0.05]}
 _LONG = 800
 """Tokens: enough that a fast engine too has not written them when we look; a drained server that is done is gone."""
+_TIMEOUT_S = 60
 _UNREADY = Until(has_status, within_s=3.0, every_s=0.1, args={"allowed": (503,)})
 
 
@@ -40,7 +40,14 @@ CASES: tuple[Case, ...] = (
                 is_endless=True,
             ),
             Ask(name="whole", wave=1, body=long_body(max_tokens=_LONG), script=_SCRIPT, is_endless=True),
-            Ask(name="drain", wave=1, path="/admin/v1/drain", place=Place.ADMIN, body={"timeout_s": 60}, delay_s=0.6),
+            Ask(
+                name="drain",
+                wave=1,
+                path="/admin/v1/drain",
+                place=Place.ADMIN,
+                body={"timeout_s": _TIMEOUT_S},
+                delay_s=0.6,
+            ),
             _later("unready", "/readyz", Place.ADMIN, until=_UNREADY),
             _later("unwell", "/health", Place.ROOT, until=_UNREADY),
             _later("alive", "/healthz", Place.ADMIN),
@@ -60,8 +67,8 @@ CASES: tuple[Case, ...] = (
                 kind="overloaded_error",
                 may_retry=True,
             ),
-            expect(is_whole_answer, "stream"),
-            expect(is_whole_answer, "whole"),
+            expect(finishes_in_a_drain, "drain", "stream", timeout_s=_TIMEOUT_S),
+            expect(finishes_in_a_drain, "drain", "whole", timeout_s=_TIMEOUT_S),
         ),
         turn=Turn.LAST,
     ),

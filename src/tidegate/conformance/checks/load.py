@@ -2,6 +2,7 @@
 request takes.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from statistics import median
@@ -42,14 +43,15 @@ def rests(exchange: Exchange) -> Iterator[Fault]:
 
 
 def is_back_to(before: Exchange, after: Exchange, *, with_memory: bool = False) -> Iterator[Fault]:
-    """Not more runs or waits than before; with `with_memory` not more memory is held either, which only our contract
-    promises: others may keep what a later request can use.
+    """Not more runs and waits, together, than before; with `with_memory` not more memory is held either, which only
+    our contract promises: others may keep what a later request can use.
+
+    Together, because what waited before may run by now.
     """
     earlier, later = load_of(before), load_of(after)
     faults = []
-    figures = [
-        ("running requests", earlier.running, later.running),
-        ("waiting requests", earlier.waiting, later.waiting),
+    figures: list[tuple[str, float | None, float | None]] = [
+        ("running and waiting requests", _num_requests(before), _num_requests(after))
     ]
     if with_memory:
         figures.append(("used blocks", earlier.used, later.used))
@@ -86,7 +88,8 @@ def ends_with_its_client(
 
     The one that is kept proves that the work was still due: its answer goes on when the other's work is seen to have
     ended, so no model has ended it by itself, and gauges that are written while something runs are fresh. Where it
-    gains no text while we look, they may be from before. Raises CannotTell where it proves nothing.
+    gains no text while we look, they may be from before; where it had none when we looked first, they may not have
+    counted it whole. Raises CannotTell where it proves nothing.
     """
     if list(is_busier(before, beside)):
         raise CannotTell(f"{load_of(beside).server}'s metrics did not show a request while it ran")
@@ -101,6 +104,9 @@ def ends_with_its_client(
         raise CannotTell(f"metrics were answered after {after.duration_s:.1f} s, too late to tell anything")
     faults = [replace(fault, ask=gone.ask) for fault in is_back_to(beside, after)]
     left_at_s = _end_s(gone)
+    begun_at_s = min((kept.sent_at_s + piece.at_s for piece in kept.pieces), default=math.inf)
+    if faults and begun_at_s > beside.sent_at_s:
+        raise CannotTell("the request that was kept had not begun when metrics were first looked at")
     if faults and not any(left_at_s < kept.sent_at_s + piece.at_s < after.sent_at_s for piece in kept.pieces):
         raise CannotTell(
             f"the answer that was kept stood still for the {after.sent_at_s - left_at_s:.1f} s that were looked at: a "

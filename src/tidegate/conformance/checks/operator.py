@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from urllib.parse import quote
 
+from tidegate.conformance.checks.whole_answer import is_whole_answer
 from tidegate.conformance.verdict import CannotTell, Fault, Refused
 from tidegate.conformance.wire.exchange import Exchange
 from tidegate.conformance.wire.json_text import at
@@ -80,6 +81,14 @@ def allows(exchange: Exchange, *, method: str) -> Iterator[Fault]:
     """405 names the method that is allowed."""
     if method not in exchange.headers.get("allow", "").replace(" ", "").split(","):
         yield Fault(f"Allow is {exchange.headers.get('allow')!r}, expected {method}")
+
+
+def finishes_in_a_drain(drain: Exchange, exchange: Exchange, *, timeout_s: float) -> Iterator[Fault]:
+    """A whole answer, in spite of the drain. Never a fault where it was not done when the drain's time was over."""
+    faults = list(is_whole_answer(exchange))
+    if faults and exchange.sent_at_s + exchange.duration_s >= drain.sent_at_s + timeout_s:
+        raise CannotTell(f"it was not done within the {timeout_s:g} s that the drain was given: {faults[0].says}")
+    yield from faults
 
 
 def has_begun_drain(exchange: Exchange) -> Iterator[Fault]:

@@ -25,8 +25,14 @@ class HostedEngineSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 
     @property
     def digest(self) -> str:
-        """Identifies it: two servers share an actor only where they want the same one."""
-        return hashlib.sha256(encode_spec(self)).hexdigest()[:DIGEST_CHARS]
+        """Identifies it: two servers share an actor only where they want the same one.
+
+        Every value counts, whether somebody wrote it down or it is the default: encoding leaves out some defaults, and
+        others that only equal them not.
+        """
+        values = msgspec.structs.asdict(self)
+        values["process"] = None if self.process is None else msgspec.structs.asdict(self.process)
+        return hashlib.sha256(msgspec.json.encode(values, order="sorted")).hexdigest()[:DIGEST_CHARS]
 
 
 class ActorNeeds(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """RayCluster: this process's tie to a Ray cluster, made once however many engines are on it. To be called aside.
 
-Ray is loaded here and not before. It is kept from the console, from our signal handlers (it sets them on the main
-thread only) and from reporting usage.
+Ray is loaded here and not before. It is kept from the console, from our signal handlers (those of Python it sets on
+the main thread only, and `kept_handler.py` has the other) and from reporting usage.
 """
 
 import asyncio
@@ -9,11 +9,14 @@ import contextlib
 import importlib
 import logging
 import os
+import signal
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, TypeVar, cast
+
+from tidegate.engines.ray.kept_handler import kept_handler
 
 LOCAL = "local"
 """The address that stands for a Ray of our own on this machine, which ends with us."""
@@ -77,7 +80,8 @@ class RayCluster:
             self._num_users -= 1
             if self._num_users == 0 and self._is_ours:
                 self._is_ours = False
-                load_ray().shutdown()
+                with kept_handler(signal.SIGTERM):
+                    load_ray().shutdown()
                 if self._parent is not None:
                     self._parent.end()
 
@@ -125,8 +129,8 @@ def _connect(ray: ModuleType, where: ClusterAddress) -> None:
         setattr(worker, "print_to_stdstream", _log_report)  # noqa: B010 - no type of theirs names it
     options: dict[str, Any] = {"namespace": where.namespace, "log_to_driver": False, "configure_logging": False}
     if where.address == LOCAL:
-        ray.init(address=LOCAL, include_dashboard=False, _node_ip_address="127.0.0.1", **options)
-    else:
+        options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+    with kept_handler(signal.SIGTERM):
         ray.init(address=where.address, **options)
 
 
