@@ -185,6 +185,7 @@ def test_one_death_counts_once_however_late_another_process_sees_it(pause_s: flo
     assert not any(watch.refuses(key, pause_s) for watch in (first, second) for key in (P, A))
     assert [len(blame.deaths) for watch in (first, second) for blame in watch.blames()] == [1, 1, 1, 1]
     assert {blame.deaths[0].weight for blame in first.blames()} == {2}, "as grave as anybody saw it"
+    assert {blame.deaths[0].died_at for blame in second.blames()} == {0.0}, "when it was first seen"
 
 
 @pytest.mark.parametrize("pause_s", PAUSES_S)
@@ -234,7 +235,7 @@ def test_whoever_has_heard_everything_holds_the_same_in_whatever_order_it_came(
     for watch in watches:
         watch.on_blame = told.append
     for now, (teller, death, has_output) in enumerate(sights):
-        watches[teller].note_death([Suspect(P, has_output), running(A)], float(now), DEATHS[death])
+        watches[teller].note_death([Suspect(P, has_output), running(A)], float(now // 2), DEATHS[death])
     for watch in watches:
         dice.shuffle(told)
         for blame in told:

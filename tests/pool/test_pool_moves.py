@@ -173,6 +173,18 @@ def test_what_an_earlier_engine_still_says_is_dropped_and_counted() -> None:
     scene.check_rest()
 
 
+def test_an_engine_that_was_to_leave_is_gone_when_its_last_request_has_moved() -> None:
+    scene = PoolScene(2)
+    sink = scene.submit("r", max_tokens=4)
+    first = holder(scene)
+    scene.pool.leave(first)
+    assert [one.name for one in scene.pool.members()] == ["a", "b"]
+    scene.pairs[first].lose()
+    assert [one.name for one in scene.pool.members()] == [name for name in "ab" if name != first]
+    scene.run()
+    assert sink.finishes == {0: EngineFinish.LENGTH}
+
+
 class RaisingSink(RecordingSink):
     def deliver(self, delta: object) -> None:
         raise ZeroDivisionError(str(delta))
