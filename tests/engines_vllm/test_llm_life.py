@@ -18,6 +18,7 @@ from harness.llm_stand_in import (
 from tidegate.engines.life.start_failed import EngineStartFailed
 from tidegate.engines.remote.remote_grammar import GrammarWriter
 from tidegate.engines.vllm import llm_carrier, watch
+from tidegate.engines.vllm.engine_arguments import UnusableOptions
 from tidegate.errors import EngineLost, EngineRefused, EngineUnavailable, InternalError, InvalidValue
 from tidegate.testing.check_engine import RecordingSink
 
@@ -90,6 +91,11 @@ HOPELESS: dict[str, tuple[Callable[[StandInLibrary], None], dict[str, Any], str]
         lambda library: setattr(library, "configure_fault", ValueError("no such device")),
         {},
         "no such device",
+    ),
+    "an option that vLLM does not know": (
+        lambda library: setattr(library, "configure_fault", UnusableOptions("engine.options: no argument dtyp")),
+        {},
+        r"^vLLM did not start: engine\.options: no argument dtyp\.$",
     ),
     "a context that is too long": (lambda library: None, {"max_model_len": 5000}, "4096 tokens"),
     "another tokenizer": (lambda library: None, {"probes": (("ab", (1, 2)),)}, "token 0"),

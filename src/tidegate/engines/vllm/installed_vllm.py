@@ -77,7 +77,7 @@ class InstalledVllm:
         for name in arguments:
             if name not in known:
                 near = difflib.get_close_matches(name, known, n=1)
-                hint = f"; did you mean {near[0]}?" if near else ""
+                hint = f"; the nearest is {near[0]}" if near else ""
                 raise UnusableOptions(f"engine.options: vLLM {vllm_version()} has no argument {name}{hint}")
         outputs = StructuredOutputsConfig(**arguments["structured_outputs_config"])
         return AsyncEngineArgs(**{**arguments, "structured_outputs_config": outputs}).create_engine_config()

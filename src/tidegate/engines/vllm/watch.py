@@ -20,7 +20,7 @@ from tidegate.engines.remote.client import RemoteEngine
 from tidegate.engines.remote.lookout import Lookout
 from tidegate.engines.remote.served_facts import ServedFacts
 from tidegate.engines.vllm.call_aside import call_aside
-from tidegate.engines.vllm.engine_arguments import VllmPlan, engine_arguments
+from tidegate.engines.vllm.engine_arguments import UnusableOptions, VllmPlan, engine_arguments
 from tidegate.engines.vllm.engine_faults import describe
 from tidegate.engines.vllm.introduction import Introduced, introduce
 from tidegate.engines.vllm.library import Library, Llm
@@ -165,6 +165,8 @@ class VllmWatch:
     def _build(self) -> Llm:
         try:
             config = self._library.configure(engine_arguments(self._plan))
+        except UnusableOptions as error:
+            raise _Unfit(str(error)) from None
         except Exception as error:
             raise _Unfit(describe(error)) from error
         if self._life.is_ending:
