@@ -53,7 +53,7 @@ class RedisUse:
 
 
 def check_redis(url: str, use: RedisUse, *, timeout_s: float = CHECK_TIMEOUT_S) -> list[str]:
-    """Asks once, for two timeouts at most, and returns what the operator should know. Raises RedisUnusable, see above.
+    """Asks, `timeout_s` for each of its few questions and none after one that failed, and returns what the operator should know. Raises RedisUnusable, see above.
 
     No message repeats the URL. The package `redis` is there, and the URL is one: `connect_redis` has seen both.
     """
