@@ -135,6 +135,19 @@ def test_the_admin_port_is_for_prometheus_alone() -> None:
     assert METRICS_PATH.decode() not in routes_behind_keys()
 
 
+def test_redis_is_for_the_servers_alone_and_connects_to_nobody() -> None:
+    policy = the("NetworkPolicy", "tidegate-redis")["spec"]
+    (source,) = policy["ingress"][0]["from"]
+    assert source == {"podSelector": {"matchLabels": the("Deployment")["spec"]["selector"]["matchLabels"]}}
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    assert "egress" not in policy
+
+
+def test_a_disruption_leaves_a_server() -> None:
+    assert the("PodDisruptionBudget")["spec"]["maxUnavailable"] < the("Deployment")["spec"]["replicas"]
+    assert the("PodDisruptionBudget")["spec"]["selector"] == the("Deployment")["spec"]["selector"]
+
+
 def test_whatever_the_settings_name_is_mounted(settings: Settings) -> None:
     assert settings.auth.keys_file is not None
     assert settings.auth.admin_token_file is not None
