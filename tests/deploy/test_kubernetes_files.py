@@ -130,6 +130,9 @@ def test_the_admin_port_is_for_prometheus_alone() -> None:
     assert policy["podSelector"]["matchLabels"] == the("Deployment")["spec"]["template"]["metadata"]["labels"]
     open_to_all = [rule for rule in policy["ingress"] if "from" not in rule]
     assert [[port["port"] for port in rule["ports"]] for rule in open_to_all] == [["http"]]
+    (source,) = [source for rule in policy["ingress"] for source in rule.get("from", [])]
+    assert source == {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+    assert "namespace `monitoring`" in (DEPLOY.parent / "docs" / "deploy.md").read_text(), "as the page says"
     (endpoint,) = the("ServiceMonitor")["spec"]["endpoints"]
     assert endpoint["path"].encode() == METRICS_PATH
     assert METRICS_PATH.decode() not in routes_behind_keys()
