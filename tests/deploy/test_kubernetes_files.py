@@ -130,9 +130,25 @@ def test_the_admin_port_is_for_prometheus_alone() -> None:
     assert policy["podSelector"]["matchLabels"] == the("Deployment")["spec"]["template"]["metadata"]["labels"]
     open_to_all = [rule for rule in policy["ingress"] if "from" not in rule]
     assert [[port["port"] for port in rule["ports"]] for rule in open_to_all] == [["http"]]
+    (source,) = [source for rule in policy["ingress"] for source in rule.get("from", [])]
+    assert source == {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+    assert "namespace `monitoring`" in (DEPLOY.parent / "docs" / "deploy.md").read_text(), "as the page says"
     (endpoint,) = the("ServiceMonitor")["spec"]["endpoints"]
     assert endpoint["path"].encode() == METRICS_PATH
     assert METRICS_PATH.decode() not in routes_behind_keys()
+
+
+def test_redis_is_for_the_servers_alone_and_connects_to_nobody() -> None:
+    policy = the("NetworkPolicy", "tidegate-redis")["spec"]
+    (source,) = policy["ingress"][0]["from"]
+    assert source == {"podSelector": {"matchLabels": the("Deployment")["spec"]["selector"]["matchLabels"]}}
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    assert "egress" not in policy
+
+
+def test_a_disruption_leaves_a_server() -> None:
+    assert the("PodDisruptionBudget")["spec"]["maxUnavailable"] < the("Deployment")["spec"]["replicas"]
+    assert the("PodDisruptionBudget")["spec"]["selector"] == the("Deployment")["spec"]["selector"]
 
 
 def test_whatever_the_settings_name_is_mounted(settings: Settings) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import builtins
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -130,6 +130,38 @@ def test_a_redis_that_comes_back_empty_is_told_what_runs() -> None:
             await claim_fresh(other, "forgotten")
 
         with_ledgers(own, test)
+
+
+@process
+def test_an_outage_is_said_once_whoever_meets_it_first_and_so_is_its_end(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with RedisServer() as own:
+
+        async def test(one: RedisLedger, other: RedisLedger) -> None:
+            num_asked, run = 0, one._run
+
+            async def counted(script: str, arguments: Sequence[Any]) -> list[Any]:
+                nonlocal num_asked
+                num_asked += 1
+                return await run(script, arguments)
+
+            monkeypatch.setattr(one, "_run", counted)
+            assert other._renewal is not None
+            other._renewal.cancel()
+            await asyncio.to_thread(own.stop)
+            with pytest.raises(LedgerUnavailable):
+                await one.claim(name("a"), BODY)
+            async with asyncio.timeout(30):
+                while num_asked < 4:
+                    await asyncio.sleep(0.02)
+                await asyncio.to_thread(own.start)
+                while one._is_down:
+                    await asyncio.sleep(0.02)
+
+        with_ledgers(own, test)
+    said = [line for line in caplog.messages if line.startswith("the ledger of idempotency keys")]
+    assert ["does not answer" in line for line in said] == [True, False]
 
 
 @process

@@ -216,8 +216,8 @@ STARTS: dict[str, dict[str, str]] = {
 def test_the_server_says_it_and_does_not_start(setting: str, chosen: dict[str, str]) -> None:
     with RedisServer("--requirepass", SECRET) as redis:
         server = ServerProcess("scripted", **chosen, **{setting.replace(".", "__"): redis.url})
-        with pytest.raises(AssertionError, match=f"{setting}: this Redis refuses"):
-            server.__enter__()
+        with pytest.raises(AssertionError, match=f"{setting}: this Redis refuses"), server:
+            pass
 
 
 def test_the_server_says_it_and_starts_where_it_may_come() -> None:

@@ -47,6 +47,16 @@ def test_what_is_said_is_bounded(words: ExporterWords) -> None:
     assert len(words.take()) < 2 * MAX_CHARS
 
 
+def test_nobody_else_hears_it(words: ExporterWords) -> None:
+    other, root = ExporterWords(), logging.getLogger()
+    root.addHandler(other)
+    try:
+        _log.error("not for the log")
+    finally:
+        root.removeHandler(other)
+    assert (words.take(), other.take()) == ("not for the log", "")
+
+
 def test_after_the_end_nothing_is_heard(words: ExporterWords) -> None:
     words.stop()
     words.stop()

@@ -96,6 +96,15 @@ def test_what_waits_at_the_end_is_sent(exporter: MemoryExporter, make_pump: Make
     assert pump.statistics().num_dropped == 1
 
 
+def test_every_request_of_a_batch_that_fails_is_counted(exporter: MemoryExporter, make_pump: MakePump) -> None:
+    exporter.is_away = True
+    pump = make_pump(interval_s=60)
+    for _ in range(5):
+        pump.write(recorded_reply(), None)
+    pump.close(30)
+    assert (exporter.num_exports, pump.statistics().num_failed) == (1, 5)
+
+
 def test_the_end_does_not_wait_longer_than_it_may(exporter: MemoryExporter, make_pump: MakePump) -> None:
     exporter.gate.clear()
     pump = make_pump()

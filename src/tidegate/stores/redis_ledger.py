@@ -136,9 +136,10 @@ class RedisLedger:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):  # a free connection, its greeting and the answer
                 answer: list[Any] = await self._scripts[name](keys=[redis_scripts.PREFIX], args=arguments)
         except (redis.exceptions.RedisError, OSError, TimeoutError) as error:
-            self._is_down = True
-            raise LedgerUnavailable(f"Redis: {str(error) or type(error).__name__}") from error
-        self._is_down = False
+            why = str(error) or type(error).__name__
+            self._note(is_down=True, why=why)
+            raise LedgerUnavailable(f"Redis: {why}") from error
+        self._note(is_down=False)
         num_evicted = self._statistics.num_evicted + answer[3]
         self._statistics = LedgerStatistics(answer[1], answer[2], num_evicted)
         return answer
@@ -146,12 +147,16 @@ class RedisLedger:
     async def _keep_renewing(self) -> None:
         while True:
             await asyncio.sleep(self._lease_s / RENEWALS_PER_LEASE)
-            was_down = self._is_down
-            try:
+            with contextlib.suppress(LedgerUnavailable):
                 await self._renew()
-            except LedgerUnavailable as error:
-                if not was_down:
-                    _log.warning("the ledger of idempotency keys does not answer: %s", error)
+
+    def _note(self, *, is_down: bool, why: str = "") -> None:
+        """Says once that Redis went, and once that it came back."""
+        if is_down and not self._is_down:
+            _log.error("the ledger of idempotency keys does not answer: %s", why)
+        elif self._is_down and not is_down:
+            _log.warning("the ledger of idempotency keys answers again")
+        self._is_down = is_down
 
     async def _renew(self) -> None:
         """Renews all leases; also says whether Redis answers when there are none."""

@@ -53,9 +53,10 @@ class RedisUse:
 
 
 def check_redis(url: str, use: RedisUse, *, timeout_s: float = CHECK_TIMEOUT_S) -> list[str]:
-    """Asks once, for two timeouts at most, and returns what the operator should know. Raises RedisUnusable, see above.
+    """Asks, and returns what the operator should know. Raises RedisUnusable, see above.
 
-    No message repeats the URL. The package `redis` is there, and the URL is one: `connect_redis` has seen both.
+    Each of a few questions waits for `timeout_s` at most, and none is asked after one that was not answered. No message
+    repeats the URL. The package `redis` is there, and the URL is one: `connect_redis` has seen both.
     """
     import redis
     import redis.exceptions
