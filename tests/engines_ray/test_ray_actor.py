@@ -53,7 +53,7 @@ def run(cluster: RayClusterProcess, act: Callable[[RayScene], Awaitable[None]], 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_an_engine_in_an_actor_keeps_the_port(cluster: RayClusterProcess, check: Check) -> None:
-    run(cluster, check)  # type: ignore[arg-type]
+    run(cluster, check)
 
 
 async def begin(scene: RayScene, *names: str, max_tokens: int = 100_000) -> list[RecordingSink]:
@@ -175,7 +175,7 @@ def test_vllm_in_an_actor_keeps_the_port_and_is_replaced_when_its_process_dies(
         spec = vllm_spec(tmp_path)
         async with RayScene(cluster.address, "vllm", spec, actor_class=StandInVllmActor) as scene:
             for check in CHECKS:
-                await check(scene)  # type: ignore[arg-type]
+                await check(scene)
             await scene.until(lambda: scene.engine.is_ready)
             epoch = scene.engine.statistics().epoch
             (sink,) = await begin(scene, "open", max_tokens=4_000)

@@ -8,7 +8,7 @@ import pytest
 
 from tidegate.engines.remote.event_lines import UnreadableAnswer
 from tidegate.engines.remote.remote_grammar import GrammarWriter
-from tidegate.engines.vllm.sampling_fields import VllmLimits
+from tidegate.engines.vllm.sampling_fields import FAILED, VllmLimits
 from tidegate.engines.vllm_http.vllm_wire import VllmAbilities, VllmDialect
 from tidegate.errors import UnsupportedParameter
 from tidegate.inference.finish import EngineFinish
@@ -166,6 +166,17 @@ def test_every_end_has_its_meaning(case: tuple[list[int], str, EngineFinish, int
     assert (piece.error is not None) == (finish is EngineFinish.FAILED)
 
 
+def test_an_error_in_the_stream_fails_the_choice_and_is_the_last() -> None:
+    (piece,) = read(make_request(), {"error": {"message": "secret of another caller", "code": 500}})
+    assert (piece.finish, piece.is_last, piece.error) == (EngineFinish.FAILED, True, FAILED)
+
+
+def test_an_answer_that_is_no_stream_has_its_cached_tokens_with_it() -> None:
+    whole = choice([1], "length") | {"usage": {"prompt_tokens_details": {"cached_tokens": 16}}}
+    (piece,) = read(make_request(), whole)
+    assert (piece.num_cached_tokens, piece.finish) == (16, EngineFinish.LENGTH)
+
+
 def test_a_finished_grammar_without_an_end_token_is_complete() -> None:
     (piece,) = read(make_request(grammar=GrammarRule(JsonObjectSpec())), choice([1], "stop"))
     assert piece.finish is EngineFinish.GRAMMAR_COMPLETE
@@ -222,6 +233,10 @@ UNREADABLE: dict[str, tuple[InferenceRequest, Any]] = {
     "log-probabilities without ids": (
         make_request(num_logprobs=0),
         choice([1], None, {"content": [{"token": "a", "logprob": -1.0}]}),
+    ),
+    "log-probabilities with digits of another script": (
+        make_request(num_logprobs=0),
+        choice([3], None, {"content": [{"token": "token_id:٣", "logprob": -1.0}]}),
     ),
     "no scores": (make_request(num_prompt_logprobs=0), choice([1], "length")),
     "scores of another prompt": (

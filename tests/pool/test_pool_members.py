@@ -22,6 +22,12 @@ def test_requests_are_spread_by_what_they_weigh() -> None:
     for i in range(4):
         scene.submit(f"short-{i}", max_tokens=60)
     assert sorted(scene.requests().values()) == [1, 4]
+    owed = sum(one.num_tokens for one in scene.pool.members())
+    for _ in range(8):
+        scene.step()
+    written = sum(one.status.gauges.num_output_tokens for one in scene.pool.members())
+    assert written > 0
+    assert sum(one.num_tokens for one in scene.pool.members()) <= owed - written, "what was written is owed no more"
     for i in range(4):
         scene.submit(f"more-{i}", max_tokens=60)
     assert sorted(scene.requests().values()) == [2, 7], "320 owed there by now"

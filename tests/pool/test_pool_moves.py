@@ -155,8 +155,14 @@ def test_what_an_earlier_engine_still_says_is_dropped_and_counted() -> None:
     scene = PoolScene(2)
     sink = scene.submit("r", max_tokens=4)
     first = holder(scene)
+    attempt = scene.pool._placements["r"].attempt
+    assert attempt is not None
     assert scene.pool.eject(first) == 1
-    assert holder(scene) != first
+    second = holder(scene)
+    assert second != first
+    attempt.fail(EngineLost("the word of an engine that it has left"))
+    assert holder(scene) == second, "it is where it was"
+    assert scene.pool.statistics().num_stale_outputs == 1
     before = scene.pool.statistics().num_stale_outputs
     scene.run()
     for _ in range(5):

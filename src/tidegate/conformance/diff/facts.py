@@ -86,6 +86,10 @@ def _error_of(error: Any) -> tuple[str | None, str | None, str | None] | None:
     )  # type: ignore[return-value]
 
 
+_KEYED_BY_DATA = frozenset({"choices[].logprobs.top_logprobs[]", "admission.refusals"})
+"""Maps whose names are what happened, not members: tokens of a completion, reasons why something was refused."""
+
+
 def _shape_of(bodies: tuple[Any, ...]) -> Mapping[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
     for body in bodies:
@@ -100,7 +104,8 @@ def _walk(value: Any, path: str) -> Iterator[tuple[str, str]]:
     elif isinstance(value, dict):
         yield path, "object"
         for name, part in value.items():
-            yield from _walk(part, f"{path}.{name}" if path else name)
+            member = "*" if path in _KEYED_BY_DATA else name
+            yield from _walk(part, f"{path}.{member}" if path else member)
     elif isinstance(value, list):
         yield path, "array"
         for part in value:

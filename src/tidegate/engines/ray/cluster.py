@@ -80,7 +80,8 @@ class RayCluster:
             self._num_users -= 1
             if self._num_users == 0 and self._is_ours:
                 self._is_ours = False
-                load_ray().shutdown()
+                with kept_handler(signal.SIGTERM):
+                    load_ray().shutdown()
                 if self._parent is not None:
                     self._parent.end()
 

@@ -1,7 +1,8 @@
 """A signal's handler as the kernel has it, kept while a library is loaded that would put its own in front.
 
 Ray's core sets one for SIGTERM, in C, whatever thread it is started on: it writes a stack to standard error, hands the
-signal on, and aborts the process three seconds later, in the middle of a drain.
+signal on, and aborts the process three seconds later, in the middle of a drain. At its own end it takes that handler
+away and leaves none, so that a signal kills a server that is about to end well.
 """
 
 import ctypes
