@@ -144,11 +144,10 @@ def test_an_engine_that_is_stopped_is_replaced(impatient: ServerThread) -> None:
 
 def test_an_engine_with_nothing_to_do_or_with_held_requests_only_is_left_alone(impatient: ServerThread) -> None:
     epoch = engine_state(impatient.admin_port)["epoch"]
-
-    async def wait_out() -> None:
-        await asyncio.sleep(1.5)
-
-    impatient.call(wait_out)
+    supervisor = impatient.running.supervisor
+    begun = impatient.look(lambda: supervisor.engine.num_heard)
+    # It answers one ping a tick: two more than the patience has ticks.
+    wait_until(lambda: impatient.look(lambda: supervisor.engine.num_heard) >= begun + 6, "the patience is over")
     assert engine_state(impatient.admin_port)["epoch"] == epoch
 
 

@@ -3,14 +3,12 @@
 import asyncio
 import logging
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Protocol
 
-from tidegate.http.asgi import AsgiApp
 from tidegate.http.connection_abort import abort_connections
 from tidegate.http.listener import describe
-from tidegate.http.settings import ServerSettings
 
 _log = logging.getLogger(__name__)
 _ABORT_WAIT_S = 2.0
@@ -42,9 +40,6 @@ class HttpServer(Protocol):
     async def wait_stopped(self) -> None:
         """Waits until the server has ended, by `stop` or by a failure of its own, which it raises."""
         ...
-
-
-ServerFactory = Callable[[AsgiApp, socket.socket, ServerSettings], HttpServer]
 
 
 class Address:

@@ -51,10 +51,6 @@ class AsgiConnection:
         """The client stops reading: from here on no `send` returns."""
         self._gate.clear()
 
-    def release_sends(self) -> None:
-        """The client reads on."""
-        self._gate.set()
-
     async def settle(self) -> None:
         """Lets the application run until it waits for something that this client decides."""
         for _ in range(_SETTLE_TURNS):

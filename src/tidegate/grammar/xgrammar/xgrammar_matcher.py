@@ -9,11 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import xgrammar
-from numpy.typing import NDArray
 
 from tidegate.grammar.mask_buffer import ALL_ALLOWED, MaskWords
-
-SignedWords = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
