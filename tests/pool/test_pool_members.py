@@ -110,6 +110,8 @@ def test_an_ejected_engine_loses_what_it_has() -> None:
     assert scene.pool.eject("a") == 2
     assert isinstance(begun.error, EngineLost)
     assert scene.requests() == {"a": 0, "b": 1}
+    scene.step()
+    assert scene.pairs["a"].engine.num_open == 0, "the engine works on nothing that nobody waits for"
     scene.run()
     assert quiet.error is None
     assert scene.state("a") == "draining"
@@ -256,6 +258,21 @@ def test_while_rolling_a_call_keeps_to_one_revision_and_is_told_which() -> None:
     assert lane.engine.statistics().is_ready
     scene.run()
     scene.check_rest()
+
+
+def test_while_rolling_a_call_keeps_to_one_revision_even_where_nobody_is_trusted() -> None:
+    scene = PoolScene(2, ROLLING, others="b")
+    for pair in scene.pairs.values():
+        pair.lose()
+    scene.pool.members()
+    for pair in scene.pairs.values():
+        pair.start()
+        pair.connect()
+    assert {scene.state("a"), scene.state("b")} == {"ejected"}
+    lane = scene.pool.choose_lane()
+    assert lane.model is not None
+    assert lane.model.max_sequences == scene.pairs["a"].model.max_sequences, "of one engine, and not of both"
+    assert lane.engine is not scene.pool
 
 
 def test_a_request_never_moves_to_another_revision() -> None:
