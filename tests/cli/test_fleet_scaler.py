@@ -4,6 +4,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import structlog
 from structlog.testing import capture_logs
 
@@ -46,3 +47,17 @@ def test_an_engine_that_finds_no_place_is_taken_out_and_tried_again_after_a_rest
     assert "was not ready within" in logs[0]["reason"]
     assert scaling.decide(load, 100.5) is None, "a rest first"
     assert scaling.decide(load, 102.0) is ScaleAct.ADD
+
+
+@pytest.mark.parametrize("act", [ScaleAct.ADD, ScaleAct.RETIRE])
+def test_a_fault_that_nobody_foresaw_leaves_the_number_free_and_is_told(act: ScaleAct) -> None:
+    members: Any = SimpleNamespace()
+    fleet: Any = SimpleNamespace(sites=())
+    nothing: Any = None
+    scaler = FleetScaler(fleet, members, lambda _: nothing, structlog.get_logger(), lambda: 100.0)
+    scaling = Scaling(ScaleRule(1, 2, up_tokens=1, down_tokens=1, up_wait_s=0.0, down_wait_s=0.0))
+    busy, idle = PoolLoad(1, 1, 8, 1000, 0), PoolLoad(2, 2, 16, 0, 0)
+    assert scaling.decide(busy if act is ScaleAct.ADD else idle, 99.0) is act
+    with pytest.raises(AttributeError):
+        asyncio.run(scaler._try(act, nothing, nothing, scaling))
+    assert scaling.phase is ScalePhase.STEADY

@@ -113,7 +113,8 @@ class EngineActs(Restarts):
         epoch = self._engine.statistics().epoch
         self._engine.flush_cache(take)
         try:
-            num_blocks = await asyncio.wait_for(answer, FLUSH_TIMEOUT_S)
+            async with asyncio.timeout(FLUSH_TIMEOUT_S):
+                num_blocks = await answer
         except TimeoutError:
             raise EngineUnavailable("The engine has not answered in time; the flush may still happen.") from None
         if num_blocks is None:

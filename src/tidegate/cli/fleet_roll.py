@@ -173,7 +173,8 @@ class FleetRoll:
                 await self._members.settle()
         try:
             if state is not MemberState.DRAINING:
-                await asyncio.wait_for(self._members.wait_reached(name), ready_s)
+                async with asyncio.timeout(ready_s):  # wait_for may swallow the caller's own end
+                    await self._members.wait_reached(name)
         except TimeoutError:
             raise RollStopped(f"some server process has not reached engine {name} within {ready_s:g} s") from None
         self._done.append(name)

@@ -73,7 +73,7 @@ class FleetScaler:
                 act = scaling.decide(load, self._now())
                 if act is not None:
                     self._logger.info("number of engines", act=act.value, model=site.loaded.served.name, load=str(load))
-                    task = start_lasting(self._carry_out(act, site, pool, scaling), f"{act.value} of an engine")
+                    task = start_lasting(self._try(act, site, pool, scaling), f"{act.value} of an engine")
                     self._acts.add(task)
                     task.add_done_callback(self._acts.discard)
 
@@ -88,6 +88,14 @@ class FleetScaler:
             num_queued_tokens=accounts.queued_tokens,
             num_sequences=accounts.num_sequences,
         )
+
+    async def _try(self, act: ScaleAct, site: ModelSite, pool: EnginePool, scaling: Scaling) -> None:
+        """A fault that nobody foresaw ends the act, and not the scaling."""
+        try:
+            await self._carry_out(act, site, pool, scaling)
+        except Exception:
+            scaling.note_failed(self._now())
+            raise
 
     async def _carry_out(self, act: ScaleAct, site: ModelSite, pool: EnginePool, scaling: Scaling) -> None:
         match act:

@@ -1,7 +1,6 @@
 """RayKeeper: what the server does with an engine on Ray, in the shape of the supervisor of one."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from tidegate.cli.remote_settings import is_vllm
 from tidegate.cli.settings import Settings
 from tidegate.cli.wiring import engine_options
 from tidegate.engine.options import EngineOptions
+from tidegate.engines.life.wait_event import wait_event
 from tidegate.engines.local.client import LocalEngine
 from tidegate.engines.ray.actor_door import ActorDoor, ActorFacts
 from tidegate.engines.ray.actor_spec import ActorNeeds, HostedEngineSpec
@@ -24,6 +24,8 @@ from tidegate.engines.ray.cluster import LOCAL, ClusterAddress, RayMissing, load
 from tidegate.engines.ray.engine_actor import EngineActor
 from tidegate.engines.ray.ray_door import RayDoor
 from tidegate.engines.ray.ray_link import LinkSettings, RayLink
+from tidegate.engines.ray.ray_trouble import trouble_of
+from tidegate.errors import EngineUnavailable
 from tidegate.ids import mint_id
 from tidegate.lifecycle.poison import PoisonWatch
 from tidegate.system import entropy
@@ -80,7 +82,10 @@ class RayKeeper:
         return await self._door.identify()
 
     async def restart(self) -> None:
-        """Has the actor start its engine anew. Open requests fail. Returns when the old one is seen to have gone."""
+        """Has the actor start its engine anew. Open requests fail. Returns when the old one is seen to have gone.
+
+        Raises EngineUnavailable where the actor cannot be asked.
+        """
         await self._restart(None)
 
     async def restart_drained(self, patience_s: float) -> bool:
@@ -95,11 +100,12 @@ class RayKeeper:
 
         self.engine.on_lost.append(note)
         try:
-            with contextlib.suppress(Exception):
-                if not await self._door.restart_engine(drain_s):
-                    return False
-                await asyncio.wait_for(gone.wait(), RESTART_SEEN_S)
+            if not await self._door.restart_engine(drain_s):
+                return False
+            await wait_event(gone, RESTART_SEEN_S)
             return True
+        except Exception as fault:
+            raise EngineUnavailable(f"The engine's actor did not do it: {trouble_of(fault).words}.") from fault
         finally:
             self.engine.on_lost.remove(note)
 

@@ -12,6 +12,7 @@ from tidegate.cli.model_loading import LoadedModel
 from tidegate.cli.worker_engine import LinkedEngine, make_worker_engine
 from tidegate.cli.worker_spec import EngineTie
 from tidegate.engines.pool.pool import EnginePool
+from tidegate.lasting_task import start_lasting
 from tidegate.lifecycle.poison import PoisonWatch
 from tidegate.system import SystemClock
 
@@ -85,7 +86,7 @@ class ReachedFleet:
                 _follow(pool, one)
 
     def _do(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work)
+        task = start_lasting(work, "way to the engines")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

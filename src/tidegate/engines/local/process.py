@@ -77,7 +77,8 @@ class EngineProcess:
         """Asks the child to end, and kills it after `grace_s`; returns the exit code."""
         self.terminate()
         try:
-            return await asyncio.wait_for(self.wait(), grace_s)
+            async with asyncio.timeout(grace_s):  # wait_for may swallow the caller's own end
+                return await self.wait()
         except TimeoutError:
             self.kill()
             return await self.wait()

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from tidegate.engines.ray.actor_spec import HostedEngineSpec, decode_spec
 from tidegate.engines.ray.engine_host import EngineHost
 from tidegate.engines.ray.hosted_engine import HostedEngine, make_hosted
+from tidegate.lasting_task import start_lasting
 from tidegate.system import entropy
 
 BOOT_BYTES = 8
@@ -111,15 +112,15 @@ class EngineActor:
             host = EngineHost(hosted.engine, self._boot, self._spec.lease_s, loop.call_exception_handler)
             await hosted.start()
             self._hosted, self._host = hosted, host
-            self._note(asyncio.create_task(host.run(), name="leases"))
-            self._note(asyncio.create_task(self._await_ready(), name="start of the engine"))
+            self._note(start_lasting(host.run(), "leases"))
+            self._note(start_lasting(self._await_ready(), "start of the engine"))
             return host
 
     async def _restart(self, host: EngineHost) -> None:
         if self._hosted is not None:
             host.is_asked_to_end = True
             await self._hosted.restart()
-            self._note(asyncio.create_task(self._await_ready(), name="start of the engine"))
+            self._note(start_lasting(self._await_ready(), "start of the engine"))
 
     async def _await_ready(self) -> None:
         """Tells the servers when the engine was given up: only a person can help then."""

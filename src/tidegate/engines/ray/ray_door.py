@@ -107,12 +107,12 @@ class RayDoor(ActorDoor):
 
     async def identify(self) -> ActorFacts:
         """See `ActorDoor.identify`."""
-        return ActorFacts(*await asyncio.wait_for(self._actor.identify.remote(), _ANSWER_S))
+        return ActorFacts(*await _answer(self._actor.identify.remote(), _ANSWER_S))
 
     async def restart_engine(self, drain_s: float | None) -> bool:
         """See `ActorDoor.restart_engine`."""
         answer = self._actor.restart_engine.remote(drain_s)
-        return bool(await asyncio.wait_for(answer, (drain_s or 0.0) + _END_S))
+        return bool(await _answer(answer, (drain_s or 0.0) + _END_S))
 
     async def retire(self, patience_s: float) -> bool:
         """See `ActorDoor.retire`."""
@@ -123,7 +123,7 @@ class RayDoor(ActorDoor):
             wait_s, more_s = (patience_s, _END_S) if self._has_spoken else (0.0, _ANSWER_S)
             with contextlib.suppress(Exception):  # nobody can use one that does not answer
                 answer = self._actor.retire.remote(self._spec.digest, wait_s)
-                is_alone = bool(await asyncio.wait_for(answer, wait_s + more_s))
+                is_alone = bool(await _answer(answer, wait_s + more_s))
         await self._leave(ends=is_alone)
         return is_alone
 
@@ -149,7 +149,7 @@ class RayDoor(ActorDoor):
         actor, self._actor = self._actor, None
         if ends and self._has_spoken and actor is not None:
             with contextlib.suppress(Exception):
-                await asyncio.wait_for(actor.stop.remote(), _END_S)
+                await _answer(actor.stop.remote(), _END_S)
         if ends:
             await self._quietly(lambda: self._end(actor))
         self._ray = None
@@ -234,3 +234,9 @@ class RayDoor(ActorDoor):
     @property
     def _bundles_name(self) -> str:
         return f"{self.name}-bundles"
+
+
+async def _answer(reference: Handle, timeout_s: float) -> Handle:
+    """Returns what a call came to. Raises TimeoutError, and whatever the call did."""
+    async with asyncio.timeout(timeout_s):  # wait_for may swallow the caller's own end
+        return await reference

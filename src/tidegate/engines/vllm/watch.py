@@ -188,6 +188,8 @@ class VllmWatch:
         """Ends vLLM's processes, off the loop: it waits for them."""
         ending = call_aside(lambda: llm.shutdown(timeout=END_GRACE_S), "end of vLLM")
         await asyncio.wait([ending], timeout=2 * END_GRACE_S)
+        if ending.done() and (fault := ending.exception()) is not None:
+            self._take_note(f"the end of vLLM failed: {describe(fault)}")
         self._library.kill_started()
 
     async def _introduce(self, llm: Llm) -> Introduced:
