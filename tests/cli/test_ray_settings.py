@@ -5,7 +5,6 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
-from msgspec import structs
 
 from harness.byte_folder import write_byte_folder
 from tidegate.cli.doctor_ray import lacking_resources
@@ -255,6 +254,6 @@ def test_every_kind_that_can_be_chosen_can_be_made_in_an_actor_and_no_other() ->
     assert {*MAKERS, "vllm"} == set(get_args(OnRayKind))
     assert actor_class(settings_of(**SIMULATED)) is EngineActor
     with pytest.raises(UnknownKind, match="abacus"):
-        make_hosted(structs.replace(spec, kind="abacus"))
+        make_hosted(msgspec.structs.replace(spec, kind="abacus"))
     with pytest.raises(UnknownKind, match="options"):
-        make_hosted(structs.replace(spec, process=None))
+        make_hosted(msgspec.structs.replace(spec, process=None))

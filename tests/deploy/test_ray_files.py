@@ -120,9 +120,10 @@ def test_every_node_starts_with_the_guard_and_with_haproxy(key: str) -> None:
 
 def test_the_extra_that_the_files_name_exists() -> None:
     project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())["project"]
-    named = re.search(r"tidegate\[([\w-]+)\]", deployed("ray/cluster.yaml"))
+    named = re.search(r"tidegate\[([\w,-]+)\]", deployed("ray/cluster.yaml"))
     assert named is not None
-    assert named[1] in project["optional-dependencies"]
+    assert set(named[1].split(",")) <= set(project["optional-dependencies"])
+    assert settings_in("ray/tidegate.toml").idempotency.store in named[1].split(","), "what the settings need is there"
 
 
 def test_nothing_else_is_said_of_the_settings_than_they_know() -> None:

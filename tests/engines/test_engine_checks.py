@@ -3,35 +3,22 @@
 import asyncio
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 
+from harness.engine_scene import EngineScene
 from tidegate.engines.local.client import LocalEngine
-from tidegate.inference.request import InferenceRequest
-from tidegate.inference.sampling import SamplingParams, StopRules
 from tidegate.testing.check_engine import CHECKS, Check
 from tidegate.testing.engine_pair import EnginePair, simulated_core
 from tidegate.testing.manual_clock import ManualClock
 
 
-class PairUnderTest:
+class PairUnderTest(EngineScene):
     def __init__(self) -> None:
         self.pair = EnginePair(simulated_core, ManualClock())
 
     @property
     def engine(self) -> LocalEngine:
         return self.pair.engine
-
-    def make_request(
-        self, request_id: str, *, num_choices: int = 1, max_tokens: int = 8, seed: int = 1
-    ) -> InferenceRequest:
-        return InferenceRequest(
-            request_id,
-            np.arange(10, 30, dtype="<u4").tobytes(),
-            SamplingParams(seed=seed),
-            StopRules(max_tokens=max_tokens, ignore_eos=True),
-            num_choices=num_choices,
-        )
 
     async def until(self, condition: Callable[[], bool]) -> None:
         for _ in range(3000):

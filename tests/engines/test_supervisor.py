@@ -7,9 +7,9 @@ import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from harness.engine_scene import EngineScene
 from harness.server_thread import wait_until
 from tidegate.engine.messages import EngineReady
 from tidegate.engine.options import EngineOptions
@@ -234,7 +234,7 @@ def test_a_path_too_long_for_a_socket_is_refused_at_once(tmp_path: Path) -> None
         EngineLink(LocalEngine(print), tmp_path / ("x" * 100))
 
 
-class ChildUnderTest:
+class ChildUnderTest(EngineScene):
     """A real engine process for the shipped checks."""
 
     def __init__(self, supervisor: Supervisor) -> None:
@@ -243,17 +243,6 @@ class ChildUnderTest:
     @property
     def engine(self) -> LocalEngine:
         return self._supervisor.engine
-
-    def make_request(
-        self, request_id: str, *, num_choices: int = 1, max_tokens: int = 8, seed: int = 1
-    ) -> InferenceRequest:
-        return InferenceRequest(
-            request_id,
-            np.arange(10, 30, dtype="<u4").tobytes(),
-            SamplingParams(seed=seed),
-            StopRules(max_tokens=max_tokens, ignore_eos=True),
-            num_choices=num_choices,
-        )
 
     async def until(self, condition: Callable[[], bool]) -> None:
         await until(condition)

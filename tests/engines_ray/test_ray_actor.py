@@ -10,7 +10,7 @@ import pytest
 
 from harness.byte_folder import write_byte_folder
 from harness.ray_cluster import RayClusterProcess
-from harness.ray_scene import LEASE_S, PATIENCE_S, SIMULATED, RayScene
+from harness.ray_scene import LEASE_S, SIMULATED, RayScene
 from harness.stand_in_vllm_actor import StandInVllmActor
 from tidegate.cli.model_loading import load_model
 from tidegate.cli.model_source import find_model
@@ -53,7 +53,7 @@ def run(cluster: RayClusterProcess, act: Callable[[RayScene], Awaitable[None]], 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_an_engine_in_an_actor_keeps_the_port(cluster: RayClusterProcess, check: Check) -> None:
-    run(cluster, check)  # type: ignore[arg-type]
+    run(cluster, check)
 
 
 async def begin(scene: RayScene, *names: str, max_tokens: int = 100_000) -> list[RecordingSink]:
@@ -154,7 +154,7 @@ def test_an_actor_made_with_other_settings_is_not_served(cluster: RayClusterProc
             with pytest.raises(EngineStartFailed, match="other settings"):
                 await other.__aenter__()
             await other.link.aclose()
-            assert not await other.door.retire(PATIENCE_S), "it is not ours to end"
+            assert not await other.door.retire(RayScene.patience_s), "it is not ours to end"
             await serve_one(scene, "after")
 
     asyncio.run(go())
@@ -175,7 +175,7 @@ def test_vllm_in_an_actor_keeps_the_port_and_is_replaced_when_its_process_dies(
         spec = vllm_spec(tmp_path)
         async with RayScene(cluster.address, "vllm", spec, actor_class=StandInVllmActor) as scene:
             for check in CHECKS:
-                await check(scene)  # type: ignore[arg-type]
+                await check(scene)
             await scene.until(lambda: scene.engine.is_ready)
             epoch = scene.engine.statistics().epoch
             (sink,) = await begin(scene, "open", max_tokens=4_000)
@@ -190,7 +190,7 @@ def test_vllm_in_an_actor_keeps_the_port_and_is_replaced_when_its_process_dies(
             assert isinstance(refused.error, InvalidValue | UnsupportedParameter), "the carrier's checks are made there"
             await serve_one(scene, "after")
             await scene.link.aclose()
-            assert await scene.door.retire(PATIENCE_S)
+            assert await scene.door.retire(RayScene.patience_s)
 
     asyncio.run(go())
 
@@ -203,7 +203,7 @@ def test_where_vllm_is_not_installed_the_server_says_what_is_missing_on_that_mac
         with pytest.raises(EngineStartFailed, match="not installed: pip install 'tidegate"):
             await scene.__aenter__()
         await scene.link.aclose()
-        assert await scene.door.retire(PATIENCE_S)
+        assert await scene.door.retire(RayScene.patience_s)
 
     asyncio.run(go())
 
@@ -220,6 +220,6 @@ def test_llama_cpp_in_an_actor_keeps_the_port(cluster: RayClusterProcess) -> Non
             for check in (check_every_choice_ends_once, check_token_counts_add_up, check_abort_is_idempotent_and_ends):
                 await check(scene)
             await scene.link.aclose()
-            assert await scene.door.retire(PATIENCE_S)
+            assert await scene.door.retire(RayScene.patience_s)
 
     asyncio.run(go())

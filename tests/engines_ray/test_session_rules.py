@@ -50,6 +50,12 @@ def test_what_is_not_confirmed_is_sent_again_when_its_time_has_come() -> None:
     assert (book.due(99.0), book.num_bytes) == ([], 0)
 
 
+def test_what_was_looked_at_late_waits_from_then_on() -> None:
+    book = Unacknowledged(1.0)
+    book.add(1, b"1", now=0.0)
+    assert [now for now in range(10, 20) if book.due(float(now))] == [10, 12, 16]
+
+
 def test_an_actor_that_is_only_busy_is_not_buried() -> None:
     book = Unacknowledged(1.0)
     for number in range(1, 10 * MAX_RESENT):

@@ -5,7 +5,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from harness.remote_scene import FACTS, PATIENCE_S, QUICK, RemoteScene
+from harness.engine_scene import PATIENCE_S
+from harness.remote_scene import FACTS, QUICK, RemoteScene
 from harness.vllm_speech import VllmSpeech
 from tidegate.engines.remote.client import RemoteEngine
 from tidegate.engines.remote.connection_pool import ConnectionPool

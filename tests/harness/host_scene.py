@@ -4,26 +4,22 @@ The door stands in for Ray alone: it carries bytes, and loses, repeats or reorde
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from itertools import count
 from random import Random
 from typing import Any
 
-import numpy as np
-
+from harness.engine_scene import EngineScene
 from tidegate.engines.local.client import LocalEngine
 from tidegate.engines.ray.actor_door import ActorDoor, ActorFacts
 from tidegate.engines.ray.engine_host import EngineHost
 from tidegate.engines.ray.ray_link import LinkSettings, RayLink
 from tidegate.engines.ray.ray_trouble import Trouble
-from tidegate.inference.request import InferenceRequest
-from tidegate.inference.sampling import SamplingParams, StopRules
 from tidegate.testing.engine_pair import EnginePair, simulated_core
 from tidegate.testing.manual_clock import ManualClock
 
 QUICK = LinkSettings(heartbeat_s=0.02, stall_timeout_s=10.0, first_wait_s=0.001, max_wait_s=0.01)
 IMPATIENT = LinkSettings(heartbeat_s=0.02, stall_timeout_s=0.2, first_wait_s=0.001, max_wait_s=0.01)
-PATIENCE_S = 20.0
 LEASE_S = 0.5
 
 
@@ -131,7 +127,7 @@ class FaultyDoor(ActorDoor):
                 host._sessions[name].end()
 
 
-class HostScene:
+class HostScene(EngineScene):
     """Used as an async context manager; ready when entered. Fits `check_engine`."""
 
     def __init__(self, dice: Random | None = None, settings: LinkSettings = QUICK) -> None:
@@ -157,26 +153,9 @@ class HostScene:
         assert self.reports == []
         assert self.door.host is None or self.door.host.num_active == 0
 
-    def make_request(
-        self, request_id: str, *, num_choices: int = 1, max_tokens: int = 8, seed: int = 1
-    ) -> InferenceRequest:
-        return InferenceRequest(
-            request_id,
-            np.arange(10, 30, dtype="<u4").tobytes(),
-            SamplingParams(seed=seed),
-            StopRules(max_tokens=max_tokens, ignore_eos=True),
-            num_choices=num_choices,
-        )
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                while not condition():
-                    if self.door.pair.transport is not None:
-                        self.door.pair.step()
-                    await asyncio.sleep(0)
-        except TimeoutError:
-            raise AssertionError("the condition never held") from None
+    def work(self) -> None:
+        if self.door.pair.transport is not None:
+            self.door.pair.step()
 
     async def lose(self) -> None:
         self.door.die()

@@ -353,6 +353,7 @@ REASONS = {
     "http/settings.py ServerSettings.backlog": "handed to the kernel, which keeps it",
     "cli/settings.py EngineSettings.replicas": "a number of the operator's, checked when it is read",
     "cli/settings.py EngineSettings.max_replicas": "a number of the operator's, checked when it is read",
+    "cli/fleet_scaler.py START_S": "a time; the engine behind it is one",
     "cli/fleet_scaler.py LOOK_INTERVAL_S": "a time between two looks; nothing is held",
     "cli/fleet_members.py LOOK_INTERVAL_S": "a time between two looks; nothing is held",
     "cli/admin_client.py CONNECT_TIMEOUT_S": "a time; nothing is held",

@@ -1,27 +1,23 @@
 """The adapter of vLLM in process and a stand-in for its library, on one loop: what its tests drive."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
+from harness.engine_scene import EngineScene
 from harness.llm_stand_in import StandInLibrary
-from harness.remote_scene import FACTS, PATIENCE_S
+from harness.remote_scene import FACTS
 from tidegate.engines.life.restart_policy import RestartSettings
 from tidegate.engines.remote.client import RemoteEngine
 from tidegate.engines.vllm.engine_arguments import VllmPlan
 from tidegate.engines.vllm.llm_carrier import LlmCarrier
 from tidegate.engines.vllm.watch import VllmSettings, VllmWatch
-from tidegate.inference.request import InferenceRequest
-from tidegate.inference.sampling import SamplingParams, StopRules
 
 QUICK = VllmSettings(look_interval_s=0.02, restart=RestartSettings(first_wait_s=0.01, max_wait_s=0.02))
 PLAN = VllmPlan("model", "tokenizer", max_sequences=8)
 
 
-class LlmScene:
+class LlmScene(EngineScene):
     """Used as an async context manager; ready when entered, unless `waits` is False."""
 
     def __init__(
@@ -50,7 +46,7 @@ class LlmScene:
         )
         self.watch.start()
         if self._waits:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(self.patience_s):
                 await self.watch.wait_ready()
         return self
 
@@ -60,25 +56,6 @@ class LlmScene:
         assert self.carrier.num_runs == 0
         assert all(llm.is_shut_down for llm in self.library.started)
         assert all(llm.num_live == 0 for llm in self.library.started)
-
-    def make_request(
-        self, request_id: str, *, num_choices: int = 1, max_tokens: int = 8, seed: int = 1
-    ) -> InferenceRequest:
-        return InferenceRequest(
-            request_id,
-            np.arange(10, 30, dtype="<u4").tobytes(),
-            SamplingParams(seed=seed),
-            StopRules(max_tokens=max_tokens, ignore_eos=True),
-            num_choices=num_choices,
-        )
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                while not condition():
-                    await asyncio.sleep(0)
-        except TimeoutError:
-            raise AssertionError("the condition never held") from None
 
     async def lose(self) -> None:
         self.library.llm.die()

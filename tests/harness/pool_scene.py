@@ -1,24 +1,12 @@
 """A pool of real engine cores in one process, without sockets, threads or time."""
 
-import numpy as np
-
 from tidegate.engines.pool.pool import EnginePool, PoolRule
 from tidegate.inference.model_info import ModelInfo
-from tidegate.inference.request import InferenceRequest
-from tidegate.inference.sampling import SamplingParams, StopRules
 from tidegate.lifecycle.poison import PoisonWatch
 from tidegate.testing.check_engine import RecordingSink
 from tidegate.testing.engine_pair import EnginePair, simulated_core
 from tidegate.testing.manual_clock import ManualClock
-
-
-def make_request(
-    request_id: str, *, num_choices: int = 1, max_tokens: int = 8, seed: int = 1, num_prompt: int = 20
-) -> InferenceRequest:
-    """Returns a request that runs until its `max_tokens`; `num_prompt` tokens, the same ones for all."""
-    prompt = (10 + np.arange(num_prompt, dtype="<u4") % 200).tobytes()
-    rules = StopRules(max_tokens=max_tokens, ignore_eos=True)
-    return InferenceRequest(request_id, prompt, SamplingParams(seed=seed), rules, num_choices=num_choices)
+from tidegate.testing.requests import seeded_request
 
 
 class PoolScene:
@@ -38,7 +26,7 @@ class PoolScene:
 
     def submit(self, request_id: str, **wishes: int) -> RecordingSink:
         sink = RecordingSink(wishes.get("num_choices", 1))
-        self.pool.submit(make_request(request_id, **wishes), sink)
+        self.pool.submit(seeded_request(request_id, **wishes), sink)
         return sink
 
     def step(self) -> None:

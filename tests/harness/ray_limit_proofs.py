@@ -20,6 +20,7 @@ RAY_REASONS = {
     "engines/ray/ray_door.py UNREAD_BATCHES": "handed to Ray, which holds the actor's stream; what waits is counted",
     "cli/ray_section.py RaySettings.heartbeat_s": "a time between two looks; nothing is held",
     "engines/ray/ray_link.py LinkSettings.max_wait_s": "a time between two looks; nothing is held",
+    "engines/ray/engine_actor.py AWAY_S": "a wait; the engine behind it is one",
     "cli/ray_keeper.py LEAVE_S": "a wait; an engine that others use goes on after it",
     "cli/ray_keeper.py RESTART_SEEN_S": "a time of an operator's; the restart behind it is one",
 }

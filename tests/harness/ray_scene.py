@@ -3,12 +3,10 @@
 import asyncio
 import os
 import signal
-from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-import numpy as np
-
+from harness.engine_scene import EngineScene
 from tidegate.engine.options import EngineOptions
 from tidegate.engines.local.client import LocalEngine
 from tidegate.engines.ray.actor_spec import ActorNeeds, HostedEngineSpec
@@ -16,10 +14,7 @@ from tidegate.engines.ray.cluster import ClusterAddress
 from tidegate.engines.ray.engine_actor import EngineActor
 from tidegate.engines.ray.ray_door import RayDoor
 from tidegate.engines.ray.ray_link import LinkSettings, RayLink
-from tidegate.inference.request import InferenceRequest
-from tidegate.inference.sampling import SamplingParams, StopRules
 
-PATIENCE_S = 60.0
 QUICK = LinkSettings(heartbeat_s=0.1, stall_timeout_s=2.0, first_wait_s=0.05, max_wait_s=0.5)
 LEASE_S = 6.0
 SIMULATED = HostedEngineSpec(
@@ -31,8 +26,11 @@ SIMULATED = HostedEngineSpec(
 _NAMES = count(1)
 
 
-class RayScene:
+class RayScene(EngineScene):
     """Used as an async context manager; ready when entered. `name`: the actor's, which is shared, and stays."""
+
+    patience_s = 60.0
+    pause_s = 0.002
 
     def __init__(
         self,
@@ -46,7 +44,7 @@ class RayScene:
         self._name = name
         self._spec = spec
         self._class = actor_class
-        self._prompt_tokens = prompt_tokens
+        self.prompt_tokens = prompt_tokens
         self.notes: list[str] = []
         self.reports: list[dict[str, Any]] = []
 
@@ -60,7 +58,7 @@ class RayScene:
             self._name, self.engine, self.door, QUICK, lambda: f"{session}-{next(numbers)}", self.notes.append
         )
         self.link.start()
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(self.patience_s):
             await self.link.wait_ready()
         return self
 
@@ -69,25 +67,6 @@ class RayScene:
         await self.door.aclose()
         assert self.engine.num_open == 0
         assert self.reports == []
-
-    def make_request(
-        self, request_id: str, *, num_choices: int = 1, max_tokens: int = 8, seed: int = 1
-    ) -> InferenceRequest:
-        return InferenceRequest(
-            request_id,
-            np.arange(10, 10 + self._prompt_tokens, dtype="<u4").tobytes(),
-            SamplingParams(seed=seed),
-            StopRules(max_tokens=max_tokens, ignore_eos=True),
-            num_choices=num_choices,
-        )
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                while not condition():
-                    await asyncio.sleep(0.002)
-        except TimeoutError:
-            raise AssertionError("the condition never held") from None
 
     async def lose(self) -> None:
         """SIGKILL to the actor's process."""

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
+from harness.engine_scene import EngineScene
 from harness.remote_stand_in import Speech, StandIn
 from tidegate.engines.remote.client import RemoteEngine
 from tidegate.engines.remote.connection_pool import ConnectionPool
@@ -15,10 +14,7 @@ from tidegate.engines.remote.endpoint import parse_endpoint
 from tidegate.engines.remote.http_carrier import HttpCarrier
 from tidegate.engines.remote.served_facts import ServedFacts
 from tidegate.engines.remote.watch import RemoteWatch, WatchSettings
-from tidegate.inference.request import InferenceRequest
-from tidegate.inference.sampling import SamplingParams, StopRules
 
-PATIENCE_S = 20.0
 QUICK = WatchSettings(health_interval_s=0.02, answer_timeout_s=5.0, first_wait_s=0.01, max_wait_s=0.02)
 FACTS = ServedFacts(
     vocab_size=258,
@@ -29,7 +25,7 @@ FACTS = ServedFacts(
 )
 
 
-class RemoteScene:
+class RemoteScene(EngineScene):
     """Used as an async context manager; ready when entered, unless `waits` is False."""
 
     def __init__(
@@ -60,7 +56,7 @@ class RemoteScene:
         self.watch = RemoteWatch(self.engine, self._make_kind(self._facts), carrier, self._settings, self.notes.append)
         self.watch.start()
         if self._waits:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(self.patience_s):
                 await self.watch.wait_ready()
         return self
 
@@ -73,25 +69,6 @@ class RemoteScene:
     @property
     def url_of_stand_in(self) -> str:
         return self.stand_in.url
-
-    def make_request(
-        self, request_id: str, *, num_choices: int = 1, max_tokens: int = 8, seed: int = 1
-    ) -> InferenceRequest:
-        return InferenceRequest(
-            request_id,
-            np.arange(10, 30, dtype="<u4").tobytes(),
-            SamplingParams(seed=seed),
-            StopRules(max_tokens=max_tokens, ignore_eos=True),
-            num_choices=num_choices,
-        )
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                while not condition():
-                    await asyncio.sleep(0)
-        except TimeoutError:
-            raise AssertionError("the condition never held") from None
 
     async def lose(self) -> None:
         await self.stand_in.die()

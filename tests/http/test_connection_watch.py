@@ -4,6 +4,7 @@ import asyncio
 import os
 import select
 import socket
+import struct
 from collections.abc import Coroutine, Iterator
 from typing import Any
 
@@ -113,6 +114,11 @@ def test_a_client_that_left_behind_unread_bytes_is_found_once_and_reset(line: Li
 
 
 def test_a_descriptor_that_is_used_again_is_another_connection(line: Line) -> None:
+    """Nor is a connection of another listener of this process, reset at that moment."""
+    reset = Line()
+    reset.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    reset.client.close()
+
     async def go() -> None:
         watch = ConnectionWatch(ManualClock())
         watch.add(line.request)
@@ -124,6 +130,19 @@ def test_a_descriptor_that_is_used_again_is_another_connection(line: Line) -> No
         assert line.num_gone == 0
         watch.discard(line.request)
         other.close()
+
+    run(go())
+    reset.close()
+
+
+def test_a_request_whose_connection_was_reset_before_anybody_knew_it_is_found(line: Line) -> None:
+    async def go() -> None:
+        watch = ConnectionWatch(ManualClock())
+        watch.add(line.request)
+        line.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        line.client.close()
+        looks(watch, 3)
+        assert line.num_gone == 1
 
     run(go())
 

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.pool_scene import make_request
 from tidegate.engines.pool.outstanding import EngineAccount, WorkShare
+from tidegate.testing.requests import seeded_request
 
 
 def counts(account: EngineAccount) -> tuple[int, int, int]:
@@ -13,7 +13,7 @@ def counts(account: EngineAccount) -> tuple[int, int, int]:
 
 def test_a_request_weighs_its_prompt_until_its_first_token_and_then_what_it_may_write() -> None:
     account = EngineAccount()
-    share = WorkShare(account, make_request("a", num_prompt=100, max_tokens=10, num_choices=2), 64)
+    share = WorkShare(account, seeded_request("a", num_prompt=100, max_tokens=10, num_choices=2), 64)
     assert counts(account) == (36 + 20, 1, 2)
     share.take(0, 0, is_last=False)
     assert account.num_tokens == 56, "an output without tokens says nothing about the prompt"
@@ -32,7 +32,7 @@ def test_a_request_weighs_its_prompt_until_its_first_token_and_then_what_it_may_
 
 def test_a_prompt_that_is_cached_whole_still_has_its_last_token_computed() -> None:
     account = EngineAccount()
-    WorkShare(account, make_request("a", num_prompt=64, max_tokens=0), 64)
+    WorkShare(account, seeded_request("a", num_prompt=64, max_tokens=0), 64)
     assert account.num_tokens == 1
 
 
@@ -52,7 +52,7 @@ def test_an_account_is_the_sum_of_its_shares_and_returns_to_nothing(steps: list[
     for act, which, choice, number in steps:
         share = shares.get(which)
         if act == "open" and share is None:
-            request = make_request("a", num_choices=choice + 1, max_tokens=number, num_prompt=number + 1)
+            request = seeded_request("a", num_choices=choice + 1, max_tokens=number, num_prompt=number + 1)
             shares[which] = WorkShare(account, request, number * 2)
         elif share is not None and act == "close":
             share.close()

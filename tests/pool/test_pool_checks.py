@@ -5,13 +5,13 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.pool_scene import PoolScene, make_request
+from harness.engine_scene import EngineScene
+from harness.pool_scene import PoolScene
 from tidegate.engines.pool.pool import EnginePool
-from tidegate.inference.request import InferenceRequest
 from tidegate.testing.check_engine import CHECKS, Check, check_abort_before_start_ends
 
 
-class PoolUnderTest:
+class PoolUnderTest(EngineScene):
     """With `is_dying` the first engine is lost between each submit and its first step: nothing was sent then."""
 
     def __init__(self, num_engines: int, *, down: str = "", is_dying: bool = False) -> None:
@@ -21,11 +21,6 @@ class PoolUnderTest:
     @property
     def engine(self) -> EnginePool:
         return self.scene.pool
-
-    def make_request(
-        self, request_id: str, *, num_choices: int = 1, max_tokens: int = 8, seed: int = 1
-    ) -> InferenceRequest:
-        return make_request(request_id, num_choices=num_choices, max_tokens=max_tokens, seed=seed)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         if self._is_dying and self.scene.requests()["a"]:

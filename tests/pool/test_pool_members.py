@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.pool_scene import PoolScene, make_request
+from harness.pool_scene import PoolScene
 from tidegate.engine.port import Engine
 from tidegate.engines.pool.member_health import HealthRule
 from tidegate.engines.pool.pool import EnginePool, PoolRule
@@ -10,6 +10,7 @@ from tidegate.errors import EngineLost, EngineUnavailable
 from tidegate.testing.check_engine import RecordingSink
 from tidegate.testing.engine_pair import EnginePair, simulated_core
 from tidegate.testing.manual_clock import ManualClock
+from tidegate.testing.requests import seeded_request
 
 QUICK = HealthRule(num_faults=2, first_wait_s=1.0, max_wait_s=4.0)
 ROLLING = PoolRule(health=QUICK, is_rolling=True)
@@ -21,6 +22,12 @@ def test_requests_are_spread_by_what_they_weigh() -> None:
     for i in range(4):
         scene.submit(f"short-{i}", max_tokens=60)
     assert sorted(scene.requests().values()) == [1, 4]
+    owed = sum(one.num_tokens for one in scene.pool.members())
+    for _ in range(8):
+        scene.step()
+    written = sum(one.status.gauges.num_output_tokens for one in scene.pool.members())
+    assert written > 0
+    assert sum(one.num_tokens for one in scene.pool.members()) <= owed - written, "what was written is owed no more"
     for i in range(4):
         scene.submit(f"more-{i}", max_tokens=60)
     assert sorted(scene.requests().values()) == [2, 7], "320 owed there by now"
@@ -95,10 +102,10 @@ def test_an_ejected_engine_loses_what_it_has() -> None:
     scene = PoolScene(2)
     quiet, begun = RecordingSink(), RecordingSink()
     scene.pool.drain("b")
-    scene.pool.submit(make_request("begun", max_tokens=50), begun)
+    scene.pool.submit(seeded_request("begun", max_tokens=50), begun)
     while not begun.has_begun:
         scene.step()
-    scene.pool.submit(make_request("quiet", max_tokens=5), quiet)
+    scene.pool.submit(seeded_request("quiet", max_tokens=5), quiet)
     scene.pool.restore("b")
     assert scene.pool.eject("a") == 2
     assert isinstance(begun.error, EngineLost)
@@ -167,7 +174,7 @@ def test_an_engine_that_refuses_though_it_says_that_it_is_ready_is_ejected() -> 
     pool.join("a", refusing)  # type: ignore[arg-type]
     pool.join("b", pairs[1].engine)
     for i in range(6):
-        pool.submit(make_request(f"r{i}"), RecordingSink())
+        pool.submit(seeded_request(f"r{i}"), RecordingSink())
     by_name = {one.name: one for one in pool.members()}
     assert (by_name["a"].state.value, by_name["a"].num_lost, by_name["a"].num_requests) == ("ejected", 2, 0)
     assert by_name["b"].num_requests == 6
@@ -175,7 +182,7 @@ def test_an_engine_that_refuses_though_it_says_that_it_is_ready_is_ejected() -> 
     assert pool.statistics().condition == "2 of 2 engines are ready; a: ejected: The engine does not keep up."
     clock.advance(1.0)
     refusing.is_refusing = False
-    pool.submit(make_request("trial"), RecordingSink())
+    pool.submit(seeded_request("trial"), RecordingSink())
     assert next(one for one in pool.members() if one.name == "a").num_requests == 1
 
 
@@ -237,7 +244,7 @@ def test_while_rolling_a_call_keeps_to_one_revision_and_is_told_which() -> None:
     old = scene.pairs["a"].model.weights_digest
     names = "ab" if lane.model.weights_digest == old else "cd"
     for i in range(6):
-        lane.engine.submit(make_request(f"r{i}", max_tokens=30), RecordingSink())
+        lane.engine.submit(seeded_request(f"r{i}", max_tokens=30), RecordingSink())
     assert all(bool(number) == (name in names) for name, number in scene.requests().items())
     assert lane.model.max_sequences == 2 * scene.pairs["a"].model.max_sequences
     other = scene.pool.choose_lane()
@@ -285,7 +292,7 @@ def test_an_empty_pool_refuses() -> None:
     status = pool.statistics()
     assert (status.is_ready, status.model, pool.choose_lane().model) == (False, None, None)
     with pytest.raises(EngineUnavailable):
-        pool.submit(make_request("r"), RecordingSink())
+        pool.submit(seeded_request("r"), RecordingSink())
 
 
 def test_a_senseless_rule_is_refused() -> None:

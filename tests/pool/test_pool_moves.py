@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.pool_scene import PoolScene, make_request
+from harness.pool_scene import PoolScene
 from tidegate.engine.port import DeltaSink, Engine
 from tidegate.engines.pool.member_health import HealthRule
 from tidegate.engines.pool.pool import PoolRule
@@ -15,6 +15,7 @@ from tidegate.inference.finish import EngineFinish
 from tidegate.inference.request import InferenceRequest
 from tidegate.testing.check_engine import RecordingSink
 from tidegate.testing.engine_pair import EnginePair, simulated_core
+from tidegate.testing.requests import seeded_request
 
 
 def holder(scene: PoolScene) -> str:
@@ -154,8 +155,14 @@ def test_what_an_earlier_engine_still_says_is_dropped_and_counted() -> None:
     scene = PoolScene(2)
     sink = scene.submit("r", max_tokens=4)
     first = holder(scene)
+    attempt = scene.pool._placements["r"].attempt
+    assert attempt is not None
     assert scene.pool.eject(first) == 1
-    assert holder(scene) != first
+    second = holder(scene)
+    assert second != first
+    attempt.fail(EngineLost("the word of an engine that it has left"))
+    assert holder(scene) == second, "it is where it was"
+    assert scene.pool.statistics().num_stale_outputs == 1
     before = scene.pool.statistics().num_stale_outputs
     scene.run()
     for _ in range(5):
@@ -174,7 +181,7 @@ class RaisingSink(RecordingSink):
 def test_a_sink_that_breaks_is_not_the_engines_fault() -> None:
     scene = PoolScene(2)
     sink, other = RaisingSink(), scene.submit("other", max_tokens=3)
-    scene.pool.submit(make_request("broken", max_tokens=50), sink)
+    scene.pool.submit(seeded_request("broken", max_tokens=50), sink)
     scene.run()
     assert isinstance(sink.error, InternalError)
     assert other.error is None
@@ -230,7 +237,7 @@ class RandomRun:
     def submit(self, request_id: str, which: int) -> None:
         sink = RecordingSink(1 + which % 3)
         try:
-            self.scene.pool.submit(make_request(request_id, num_choices=1 + which % 3, max_tokens=1 + which), sink)
+            self.scene.pool.submit(seeded_request(request_id, num_choices=1 + which % 3, max_tokens=1 + which), sink)
         except (EngineUnavailable, EngineRefused, InternalError):
             return
         self.sinks.append(sink)

@@ -21,6 +21,7 @@ def home(prefix: bytes, names: str) -> str:
     return max(names, key=lambda name: affinity(prefix, name))
 
 
+HOME = home(b"q", "ab")
 CASES: list[tuple[str, list[Candidate], Work, RoutingRule, str]] = [
     ("the one that owes less", [one("a", 900), one("b", 100)], Work(50, 50), LEAST, "b"),
     ("a free row before less work", [one("a", 10, 8), one("b", 900, 1)], Work(50, 50), LEAST, "b"),
@@ -32,9 +33,11 @@ CASES: list[tuple[str, list[Candidate], Work, RoutingRule, str]] = [
     ("the home between equals", [one("a"), one("b")], Work(100, 9, b"p"), LEAST, home(b"p", "ab")),
     ("turns without a home", [Candidate("a", 0, 0, 8, 0, 5), Candidate("b", 0, 0, 8, 0, 4)], Work(9, 9), LEAST, "b"),
     ("the cache first", [one("a"), one("b", 700, matched=64)], Work(700, 0, b"p"), PREFIX, "b"),
+    ("up to its bound", [one("a", 1000), one("b", 1200, matched=64)], Work(64, 0, b"p"), PREFIX, "b"),
     ("not beyond its bound", [one("a"), one("b", 3000, matched=64)], Work(700, 0, b"p"), PREFIX, "a"),
     ("not without a row", [one("a"), one("b", 700, 8, matched=64)], Work(700, 0, b"p"), PREFIX, "a"),
     ("the home where nobody has it", [one("a", 90), one("b", 90)], Work(64, 9, b"q"), PREFIX, home(b"q", "ab")),
+    ("the home though it owes more", [one(n, 99 if n == HOME else 90) for n in "ab"], Work(64, 9, b"q"), PREFIX, HOME),
     ("by load without a beginning", [one("a", 90), one("b", 9)], Work(6, 9), PREFIX, "b"),
 ]
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from tidegate.engine.gauges import EngineGauges, EngineStatus
 from tidegate.engine.port import DeltaSink
 from tidegate.errors import EngineRefused, NoCapacity, ServeError
 from tidegate.inference.finish import EngineFinish
+from tidegate.inference.grammar_spec import JsonObjectSpec
 from tidegate.inference.output import TokenDelta
 from tidegate.inference.request import InferenceRequest
 from tidegate.lifecycle.drain import Drain
@@ -22,6 +24,7 @@ from tidegate.observability.request_trace import RequestTrace
 from tidegate.observability.span import Span
 from tidegate.observability.traced_facts import TracedReply
 from tidegate.serving.choice import ChoicePlan
+from tidegate.serving.constraint import Constraint
 from tidegate.serving.driver import RequestDriver
 from tidegate.serving.gate import Entrant, KeySlot
 from tidegate.serving.prepared import CallContext, PreparedCall, PreparedPrompt
@@ -88,14 +91,16 @@ class Counts(NullObserver):
 class Scene:
     """A driver whose request was received a second ago."""
 
-    def __init__(self, engine: ShortEngine) -> None:
+    def __init__(self, engine: ShortEngine, **asked: Any) -> None:
         self.clock, self.gate, self.engine, self.counts = ManualClock(), OpenGate(), engine, Counts()
         self.told: list[RequestEnded | None] = []
         around = Surroundings(engine, self.gate, Drain(), self.counts, self.clock, 1024, _raise)
         record = AccessRecord(lambda _reply, work: self.told.append(work))
         context = CallContext("r0", "w0", "/v1/chat/completions", self.clock.now(), 0, record=record, trace=TRACE)
         prompts = [PreparedPrompt(make_request("r0", "hi"), ChoicePlan(ByteVocabulary()), [104, 105])]
-        self.driver = RequestDriver(PreparedCall(context, "m", "fp", prompts, 1, False), around, lambda _: None)
+        self.driver = RequestDriver(
+            PreparedCall(context, "m", "fp", prompts, 1, False, **asked), around, lambda _: None
+        )
         self.clock.advance(1)
         self.driver.start()
         self.clock.advance(2)
@@ -180,5 +185,27 @@ def test_an_abort_that_the_engine_says_nothing_of_was_of_a_request_that_waited(
         assert found["chat m"].end == 4
         cut = found[max(stages & {"prefill"}, default="queue")]
         assert (cut.end, cut.error) == (4, "client_gone")
+
+    asyncio.run(test())
+
+
+FORMATS = {
+    "response_format": "json",
+    "response_format.json_schema.schema": "json",
+    "structured_outputs.json": "json",
+    "structured_outputs.regex": None,
+    "tools": None,
+}
+
+
+@pytest.mark.parametrize(("param", "output_type"), FORMATS.items(), ids=FORMATS)
+def test_what_was_asked_for_is_in_the_span_of_the_work(param: str, output_type: str | None) -> None:
+    async def test() -> None:
+        constraint = Constraint(JsonObjectSpec(), param, str)
+        scene = Scene(ShortEngine(), given_seed=7, constraint=constraint)
+        by_gate(scene)
+        attributes = scene.spans(503)["chat m"].attributes
+        assert attributes["gen_ai.request.seed"] == 7
+        assert attributes.get("gen_ai.output.type") == output_type
 
     asyncio.run(test())

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from redis import Redis
 
 from harness.certificates import make_pair
 from harness.programs import find_program
@@ -74,6 +75,14 @@ def test_one_that_will_never_serve_is_refused(options: tuple[str, ...], user: st
 def test_a_node_of_a_cluster_is_refused(tmp_path: Path) -> None:
     with cluster(tmp_path) as url, pytest.raises(RedisUnusable, match=r"quotas\.redis_url.* Redis Cluster"):
         check_redis(url, QUOTAS)
+
+
+def test_a_cluster_of_one_node_that_would_serve_today_is_refused(tmp_path: Path) -> None:
+    with cluster(tmp_path) as url, Redis.from_url(url) as admin:
+        admin.execute_command("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
+        wait_until(lambda: b"cluster_state:ok" in admin.execute_command("CLUSTER", "INFO"), "it serves")
+        with pytest.raises(RedisUnusable, match="Redis Cluster"):
+            check_redis(url, QUOTAS)
 
 
 def test_a_node_of_a_cluster_that_does_not_say_so_is_refused(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from tidegate.engines.pool.member_states import TAKEN_OUT, MemberState
 from tidegate.engines.pool.pool import EnginePool
 from tidegate.engines.pool.scaling import PoolLoad, ScaleAct, ScaleRule, Scaling
 from tidegate.errors import EngineUnavailable, ServeError
+from tidegate.lasting_task import start_lasting
 from tidegate.lifecycle.admission_statistics import AdmissionStatistics
 
 START_S = 600.0
@@ -55,7 +56,7 @@ class FleetScaler:
     def start(self) -> None:
         """Begins to look."""
         if self._scaled:
-            self._task = asyncio.create_task(self._run(), name="number of engines")
+            self._task = start_lasting(self._run(), "number of engines")
 
     async def aclose(self) -> None:
         """Looks no more. Idempotent."""
@@ -72,7 +73,7 @@ class FleetScaler:
                 act = scaling.decide(load, self._now())
                 if act is not None:
                     self._logger.info("number of engines", act=act.value, model=site.loaded.served.name, load=str(load))
-                    task = asyncio.create_task(self._carry_out(act, site, pool, scaling))
+                    task = start_lasting(self._carry_out(act, site, pool, scaling), f"{act.value} of an engine")
                     self._acts.add(task)
                     task.add_done_callback(self._acts.discard)
 
@@ -98,7 +99,7 @@ class FleetScaler:
                     scaling.note_failed(self._now())
                     return
             case ScaleAct.RETIRE:
-                with contextlib.suppress(EngineUnavailable):  # the others have just gone
+                with contextlib.suppress(ServeError):  # it has just gone, or the others have
                     name = self._retiring[site.loaded.served.name] = choose_retiree(pool)
                     await self._members.retire(name)
                     await self._members.wait_retired(name, None)

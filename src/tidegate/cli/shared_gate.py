@@ -9,6 +9,7 @@ from structlog.typing import FilteringBoundLogger
 from tidegate.cli.model_engines import ModelSite, poison_of
 from tidegate.cli.model_service import build_gates
 from tidegate.engines.local.client import LocalEngine
+from tidegate.lasting_task import end_task, start_lasting
 from tidegate.lifecycle.admission_statistics import AdmissionStatistics
 from tidegate.lifecycle.drain import Drain
 from tidegate.lifecycle.quota_port import QuotaStatistics
@@ -48,14 +49,11 @@ class SharedGate:
         if isinstance(self._gate, SharedQuotaGate):
             self._gate.start()
         await self._server.start(path)
-        self._task = asyncio.create_task(self._listen(), name="gate gauges")
+        self._task = start_lasting(self._listen(), "gate gauges")
 
     async def aclose(self) -> None:
         """Hangs up. Idempotent."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await end_task(self._task)
         await self._server.aclose()
         if isinstance(self._gate, SharedQuotaGate):
             await self._gate.aclose()

@@ -21,6 +21,7 @@ from tidegate.cli.settings import Settings
 from tidegate.cli.worker_control import ask
 from tidegate.cli.worker_spec import EngineTie, WorkerSpec
 from tidegate.engines.life.restart_policy import EngineEnd, GiveUp, RestartPolicy, RestartSettings
+from tidegate.lasting_task import start_lasting
 
 _STOP_GRACE_S = 10.0
 _READY_POLL_S = 0.05
@@ -52,8 +53,7 @@ class WorkerPool:
     def start(self) -> None:
         """Starts all workers and returns at once."""
         self._tasks = [
-            asyncio.create_task(self._keep_alive(index), name=f"worker {index}")
-            for index in range(self._settings.server.workers)
+            start_lasting(self._keep_alive(index), f"worker {index}") for index in range(self._settings.server.workers)
         ]
 
     async def wait_ready(self) -> None:

@@ -36,23 +36,24 @@ def abort_connections(lines: set[Line] | None = None, *, local_port: int | None 
     return num_aborted
 
 
-def find_sockets(lines: Container[Line]) -> tuple[dict[Line, SocketFile], int]:
-    """Returns this process's TCP sockets for `lines`, and how many sockets were reset by their far end: those have no
-    peer any more.
+def find_sockets(lines: Container[Line]) -> tuple[dict[Line, SocketFile], set[int]]:
+    """Returns this process's TCP sockets for `lines`, and the ports at our end of sockets that were reset by their far
+    end: those have no peer any more.
     """
     found: dict[Line, SocketFile] = {}
-    num_reset = 0
+    reset_ports: set[int] = set()
     for name in os.listdir(_DESCRIPTORS):
         with contextlib.suppress(OSError, ValueError):
             descriptor = int(name)
             status = os.fstat(descriptor)
             if not stat.S_ISSOCK(status.st_mode):
                 continue
-            line, is_reset = _look_at(descriptor)
-            num_reset += is_reset
+            line, reset_port = _look_at(descriptor)
+            if reset_port is not None:
+                reset_ports.add(reset_port)
             if line is not None and line in lines:
                 found[line] = (descriptor, status.st_ino)
-    return found, num_reset
+    return found, reset_ports
 
 
 def abort_socket(descriptor: int) -> None:
@@ -61,16 +62,16 @@ def abort_socket(descriptor: int) -> None:
         _reset(sock)
 
 
-def _look_at(descriptor: int) -> tuple[Line | None, bool]:
-    """Returns both ends of a socket, and whether it was connected and is no more."""
+def _look_at(descriptor: int) -> tuple[Line | None, int | None]:
+    """Returns both ends of a socket; or the port at our end of one that was connected and is no more."""
     with socket.socket(fileno=os.dup(descriptor)) as sock:
         if sock.family not in (socket.AF_INET, socket.AF_INET6):
-            return None, False
+            return None, None
         try:
-            return _line_of(sock), False
+            return _line_of(sock), None
         except OSError as error:
             is_listening = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
-            return None, error.errno == errno.ENOTCONN and not is_listening
+            return None, sock.getsockname()[1] if error.errno == errno.ENOTCONN and not is_listening else None
 
 
 def _line_of(sock: socket.socket) -> Line:

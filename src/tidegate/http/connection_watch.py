@@ -79,10 +79,10 @@ class ConnectionWatch:
             request.was_seen = True
         lacking = {request.line: request for request in old if request.socket_file is None}
         if lacking:
-            found, num_reset = find_sockets(lacking.keys())
+            found, reset_ports = find_sockets(lacking.keys())
             for line, request in lacking.items():
                 request.socket_file = found.get(line)
-                if request.socket_file is None and num_reset:
+                if request.socket_file is None and line[2] in reset_ports:
                     self._requests.discard(request)
                     request.on_gone()
         return old

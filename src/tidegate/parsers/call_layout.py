@@ -11,7 +11,6 @@ from tidegate.parsers.tool_format import BraceCalls, PythonCalls, TagCalls, Tool
 
 _NAME, _KEY, _VALUE, _ARGUMENTS = "tide_at", "port", "Brest", '{"port": "Brest"}'
 _LIST = re.compile(r"[^{\w]*\[[^{\w]*")
-_BLANK_END = re.compile(r"\s*\Z")
 
 
 @dataclass(frozen=True, slots=True)

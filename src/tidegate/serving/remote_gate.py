@@ -13,6 +13,7 @@ from typing import cast
 
 from tidegate.engine.framing import FrameDecoder, FramingError
 from tidegate.errors import EngineUnavailable, InternalError, RateFacts, ServeError, ServerDraining
+from tidegate.lasting_task import end_task, start_lasting
 from tidegate.lifecycle.admission import RETRY_AFTER_DRAIN_S
 from tidegate.lifecycle.drain import Drain
 from tidegate.lifecycle.poison import Blame, PoisonWatch
@@ -62,14 +63,11 @@ class RemoteGate:
 
     def start(self) -> None:
         """Begins to dial. Call once."""
-        self._task = asyncio.create_task(self._run(), name="gate link")
+        self._task = start_lasting(self._run(), "gate link")
 
     async def aclose(self) -> None:
         """Hangs up. Idempotent."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await end_task(self._task)
         if self._line is not None:
             self._line.close()
 

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tidegate.lasting_task import end_task, start_lasting
 from tidegate.lifecycle.ledger import LedgerLimits
 from tidegate.lifecycle.ledger_port import (
     Claim,
@@ -67,7 +68,7 @@ class RedisLedger:
 
     def start(self) -> None:
         """Begins to renew leases, on the running event loop."""
-        self._renewal = asyncio.get_running_loop().create_task(self._keep_renewing(), name="ledger leases")
+        self._renewal = start_lasting(self._keep_renewing(), "ledger leases")
 
     async def claim(self, operation: bytes, fingerprint: bytes) -> ClaimAnswer:
         """See `Ledger.claim`."""
@@ -118,11 +119,7 @@ class RedisLedger:
 
     async def aclose(self) -> None:
         """See `Ledger.aclose`."""
-        if self._renewal is not None:
-            self._renewal.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._renewal
-            self._renewal = None
+        await end_task(self._renewal)
         for claim in tuple(self._held.values()):
             await self.release(claim)
         await self._client.aclose()

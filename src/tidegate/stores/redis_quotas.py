@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tidegate.errors import RateLimited
+from tidegate.lasting_task import end_task, start_lasting
 from tidegate.lifecycle.principal import Quotas
 from tidegate.lifecycle.quota_account import QuotaAccount
 from tidegate.lifecycle.quota_port import (
@@ -72,7 +73,7 @@ class RedisQuotas:
 
     def start(self) -> None:
         """Begins to renew leases, on the running event loop."""
-        self._renewal = asyncio.get_running_loop().create_task(self._keep_renewing(), name="quota leases")
+        self._renewal = start_lasting(self._keep_renewing(), "quota leases")
 
     async def claim_slot(self, key_id: str, quotas: Quotas) -> SharedSlot:
         """See `QuotaStore.claim_slot`. A claim that is cancelled was not renewed: it lapses."""
@@ -123,10 +124,7 @@ class RedisQuotas:
 
     async def aclose(self) -> None:
         """Ends the renewals, gives slots back, hangs up. Idempotent."""
-        if self._renewal is not None:
-            self._renewal.cancel()
-            await asyncio.gather(self._renewal, return_exceptions=True)
-            self._renewal = None
+        await end_task(self._renewal)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
                 for slot in tuple(self._held.values()):

@@ -1,13 +1,13 @@
 """SqliteLedger: the `Ledger` of one host, around a file. All work happens on one thread, never on the event loop."""
 
 import asyncio
-import contextlib
 import logging
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
+from tidegate.lasting_task import end_task, start_lasting
 from tidegate.lifecycle.ledger_port import Claim, ClaimAnswer, LedgerStatistics, LedgerUnavailable
 from tidegate.stores.ledger_file import LedgerFile
 
@@ -33,7 +33,7 @@ class SqliteLedger:
 
     def start(self) -> None:
         """Begins the upkeep, on the running event loop."""
-        self._upkeep = asyncio.get_running_loop().create_task(self._keep_up(), name="ledger upkeep")
+        self._upkeep = start_lasting(self._keep_up(), "ledger upkeep")
 
     async def claim(self, operation: bytes, fingerprint: bytes) -> ClaimAnswer:
         """See `Ledger.claim`."""
@@ -60,11 +60,7 @@ class SqliteLedger:
 
     async def aclose(self) -> None:
         """See `Ledger.aclose`."""
-        if self._upkeep is not None:
-            self._upkeep.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._upkeep
-            self._upkeep = None
+        await end_task(self._upkeep)
         if not self._is_closed:
             self._is_closed = True
             await asyncio.get_running_loop().run_in_executor(self._thread, self._file.close)

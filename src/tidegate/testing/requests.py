@@ -34,6 +34,21 @@ def pack_tokens(token_ids: Sequence[int]) -> bytes:
     return np.array(token_ids, dtype="<u4").tobytes()
 
 
+def seeded_request(
+    request_id: str, *, num_choices: int = 1, max_tokens: int = 8, seed: int = 1, num_prompt: int = 20
+) -> InferenceRequest:
+    """Returns a request that runs until its `max_tokens`, as `EngineUnderTest` wants it: drawn by `seed`, the prompt of
+    `num_prompt` tokens the same for all.
+    """
+    return InferenceRequest(
+        request_id,
+        pack_tokens([10 + i % 200 for i in range(num_prompt)]),
+        SamplingParams(seed=seed),
+        StopRules(max_tokens=max_tokens, ignore_eos=True),
+        num_choices=num_choices,
+    )
+
+
 def make_request(
     request_id: str, prompt: Sequence[int] | str, *, max_tokens: int = 8, **fields: Unpack[RequestFields]
 ) -> InferenceRequest:

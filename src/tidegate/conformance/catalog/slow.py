@@ -18,6 +18,8 @@ _LONG_TEXT = "0123456789abcdef" * 64
 _LONG_REPEAT = 600
 _LONG_SCRIPT = {"pieces": [_LONG_TEXT.encode().hex()], "repeat": _LONG_REPEAT}
 """600 KiB: more than sockets and our limit of unsent bytes hold."""
+_ENDLESS_SCRIPT = {"pieces": [(4 * _LONG_TEXT).encode().hex()], "repeat": 5000, "delays_s": [0.003]}
+"""As much in the first half second; read by nobody, its end is still seconds away when its reader leaves."""
 
 
 def _reader(what: str, title: str, manner: Manner, *, is_stream: bool = True) -> Case:
@@ -169,7 +171,7 @@ EXACT: tuple[Case, ...] = (
                 wave=1,
                 copies=4,
                 body=long_body(max_tokens=900, stream=True),
-                script=_LONG_SCRIPT | {"repeat": 5000, "delays_s": [0.001]},
+                script=_ENDLESS_SCRIPT,
                 manner=Manner(receive_buffer_bytes=2048, pause_after_events=1, pause_s=30.0, timeout_s=2.0),
             ),
             back_ask(2, within_s=5.0, with_memory=True),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tidegate.engines.local.channel import EngineChannel
 from tidegate.engines.local.client import LocalEngine
+from tidegate.lasting_task import end_task, start_lasting
 
 DIAL_INTERVAL_S = 0.05
 LONGEST_PATH_BYTES = 100
@@ -38,15 +39,14 @@ class EngineLink:
 
     def start(self) -> None:
         """Begins to dial. Call once, on the event loop."""
-        self._task = asyncio.create_task(self._run(), name="engine link")
+        self._task = start_lasting(self._run(), "engine link")
 
     async def aclose(self) -> None:
         """Hangs up: open sinks fail. Idempotent."""
         task, self._task = self._task, None
         if task is None:
             return
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await end_task(task)
         if self._channel is not None:
             self._channel.close()
             await self._is_down.wait()

@@ -36,6 +36,7 @@ class MemberHealth:
         self._rule = rule
         self._state = MemberState.STARTING
         self._num_faults = 0
+        """In a row: an answer ends it, and whoever was out serves again only after one."""
         self._num_in_row = 0
         self._num_ejections = 0
         self._well_since: float | None = None
@@ -95,8 +96,7 @@ class MemberHealth:
 
     def restore(self) -> None:
         """Ends a drain, or a retirement. Harmless without one."""
-        if self._apply(MemberEvent.RETURN):
-            self._num_faults = 0
+        self._apply(MemberEvent.RETURN)
 
     def leave(self) -> None:
         """It is no member any more."""
@@ -111,7 +111,6 @@ class MemberHealth:
         wait_s = min(rule.max_wait_s, rule.first_wait_s * 2.0 ** min(self._num_in_row, 60))
         self._num_in_row += 1
         self._num_ejections += 1
-        self._num_faults = 0
         self._well_since = None
         self._out_until = now + wait_s
         self._cause = cause
