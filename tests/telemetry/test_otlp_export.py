@@ -232,8 +232,8 @@ def test_the_standard_variables_are_honoured(collector: OtlpCollector, monkeypat
         unsampled = {"traceparent": headers["traceparent"][:-2] + "00"}
         assert request(running.port, "POST", CHAT, body(), unsampled).status == 200
         spans = wait_trace(collector, trace_id)
-        text = request(running.admin_port, "GET", "/metrics").body.decode()
-    assert 'tidegate_telemetry_requests_total{outcome="exported"} 1.0' in text
+        counted = "telemetry_requests_total"
+        wait_until(lambda: read_metrics(running.admin_port).value(counted, outcome="exported") == 1, "it is counted")
     outer = spans[f"POST {CHAT}"]
     assert outer.resource["service.name"] == "named-by-environment"
     assert outer.resource["deployment.environment.name"] == "test"
