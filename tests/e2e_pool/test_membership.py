@@ -145,7 +145,12 @@ def test_a_roll_ends_when_a_new_engine_is_not_ready_and_the_others_go_on(program
     assert (code, words) == (1, "aborted, 0 done, 2 left: engine engine-2 was not ready within 0.001 s\n")
     assert engine_rows(program.admin_port)["engine-1"]["process_id"] == before["engine-1"]["process_id"]
     assert chat(program).status == 200
-    wait_until(lambda: bool(engine_rows(program.admin_port)["engine-2"]["ready"]), "it comes all the same")
+
+    def is_new() -> bool:
+        row = engine_rows(program.admin_port)["engine-2"]
+        return bool(row["ready"]) and row["process_id"] != before["engine-2"]["process_id"]
+
+    wait_until(is_new, "it comes all the same")
     wait_until(lambda: all_serve(program), "both serve")
 
 

@@ -77,6 +77,25 @@ def test_a_death_that_two_processes_saw_counts_once_and_the_next_one_again(has_b
     asyncio.run(act())
 
 
+def test_a_connection_that_one_process_lost_before_does_not_make_two_of_the_next_start_s_death() -> None:
+    async def act() -> None:
+        speech = VllmSpeech()
+        async with RemoteScene(speech, VllmKind) as scene, AsyncExitStack() as stack:
+            sharers = Sharers(scene)
+            stack.push_async_callback(sharers.aclose)
+            await sharers.join()
+            sharers.watches[0].engine.lose("its wires were cut")
+            speech.boot = 2000.0
+            await scene.stand_in.die()
+            await scene.until(lambda: not sharers.watches[1].engine.is_ready)
+            await scene.stand_in.start()
+            await sharers.wait_ready()
+            await sharers.die_with("the first")
+            assert [len(blame.deaths) for poison in sharers.poison for blame in poison.blames()] == [1, 1]
+
+    asyncio.run(act())
+
+
 def test_the_end_of_a_server_process_blames_nobody() -> None:
     async def act() -> None:
         async with RemoteScene(VllmSpeech(), VllmKind) as scene:

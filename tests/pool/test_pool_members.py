@@ -6,6 +6,7 @@ from harness.pool_scene import PoolScene
 from tidegate.engine.port import Engine
 from tidegate.engines.pool.member_health import HealthRule
 from tidegate.engines.pool.pool import EnginePool, PoolRule
+from tidegate.engines.pool.prefix_hash import BLOCK_TOKENS
 from tidegate.errors import EngineLost, EngineUnavailable
 from tidegate.testing.check_engine import RecordingSink
 from tidegate.testing.engine_pair import EnginePair, simulated_core
@@ -46,6 +47,9 @@ def test_a_beginning_goes_where_it_was_read_and_is_forgotten_with_the_engine() -
         scene.run()
     member = next(one for one in scene.pool.members() if one.name == home)
     assert (member.num_prompt_tokens, member.num_matched_tokens) == (1200, 5 * 192)
+    model, known = scene.pairs[home].model, scene.pool.member(home).prefixes
+    known.insert([i.to_bytes(2) for i in range(1000)])
+    assert len(known) == model.num_blocks * model.block_tokens // BLOCK_TOKENS, "as much as its cache holds"
     scene.pairs[home].restart()
     scene.pool.members()
     assert len(scene.pool.member(home).prefixes) == 0
@@ -236,6 +240,23 @@ def test_another_revision_is_left_out_and_said() -> None:
     assert scene.pool.conflict() is None, "nobody is left of the first revision"
     scene.submit("next")
     assert scene.requests() == {"a": 0, "b": 1}
+
+
+def test_an_engine_of_another_revision_serves_where_those_of_the_first_were_taken_out() -> None:
+    scene = PoolScene(2, others="b")
+    scene.pool.drain("a")
+    scene.submit("r")
+    assert scene.requests() == {"a": 0, "b": 1}
+
+
+def test_who_is_refused_is_told_the_time_of_the_engine_that_comes_first() -> None:
+    scene = PoolScene(2)
+    for name, wait_s in (("a", 9.0), ("b", 4.0)):
+        scene.pairs[name].lose()
+        scene.pairs[name].engine.retry_after_s = wait_s
+    with pytest.raises(EngineUnavailable) as raised:
+        scene.submit("r")
+    assert raised.value.retry_after_s == 4
 
 
 def test_while_rolling_a_call_keeps_to_one_revision_and_is_told_which() -> None:

@@ -173,6 +173,15 @@ def test_what_an_earlier_engine_still_says_is_dropped_and_counted() -> None:
     scene.check_rest()
 
 
+def test_an_engine_that_goes_on_after_it_lost_a_request_does_not_get_that_one_again() -> None:
+    scene = PoolScene(2)
+    scene.submit("r")
+    first, attempt = holder(scene), scene.pool._placements["r"].attempt
+    assert attempt is not None
+    attempt.fail(EngineLost("this one only"))
+    assert holder(scene) != first
+
+
 def test_an_engine_that_was_to_leave_is_gone_when_its_last_request_has_moved() -> None:
     scene = PoolScene(2)
     sink = scene.submit("r", max_tokens=4)
