@@ -235,6 +235,7 @@ def test_a_stream_that_is_dropped_ends_its_session() -> None:
         with pytest.raises(SessionRefused):
             await anext(actor.events("one", SPEC.digest))
         await server.ask("open", max_tokens=400)
+        assert host_of(actor).num_active == 1, "a session that is refused ends no other"
         await server.leave()
         assert (host_of(actor).num_active, host_of(actor).num_sessions) == (0, 0)
         for _ in range(5):
