@@ -235,8 +235,12 @@ def test_a_stream_that_is_dropped_ends_its_session() -> None:
         with pytest.raises(SessionRefused):
             await anext(actor.events("one", SPEC.digest))
         await server.ask("open", max_tokens=400)
+        assert host_of(actor).num_active == 1, "a session that is refused ends no other"
         await server.leave()
         assert (host_of(actor).num_active, host_of(actor).num_sessions) == (0, 0)
-        await until(actor, lambda: actor.inside.pair.engine.num_open == 0)
+        for _ in range(5):
+            actor.inside.pair.step()
+            await asyncio.sleep(0)
+        assert actor.inside.pair.engine.num_open == 0, "it is aborted, and does not run to its end"
 
     run(act)

@@ -5,6 +5,7 @@ call, also after Ray has restarted the process: that is a new boot.
 """
 
 import asyncio
+import contextlib
 import os
 from collections.abc import AsyncIterator
 
@@ -41,12 +42,9 @@ class EngineActor:
         if digest != self._digest:
             raise SpecMismatch("the engine was made with other settings")
         host = await self._begun()
-        stream = host.events(session)
-        try:
+        async with contextlib.aclosing(host.events(session)) as stream:
             async for data in stream:
                 yield data
-        finally:
-            host.leave(session)
 
     async def tell(self, data: bytes) -> None:
         """Carries out a batch of commands."""
