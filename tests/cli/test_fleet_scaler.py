@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from tidegate.cli.fleet_scaler import FleetScaler
 from tidegate.contract.admin import EngineTold
+from tidegate.engines.pool.member_states import MemberState
 from tidegate.engines.pool.scaling import PoolLoad, ScaleAct, ScalePhase, ScaleRule, Scaling
 
 
@@ -61,3 +62,25 @@ def test_a_fault_that_nobody_foresaw_leaves_the_number_free_and_is_told(act: Sca
     with pytest.raises(AttributeError):
         asyncio.run(scaler._try(act, nothing, nothing, scaling))
     assert scaling.phase is ScalePhase.STEADY
+
+
+@pytest.mark.parametrize("state", [MemberState.RETIRING, MemberState.GONE])
+def test_demand_that_returns_keeps_the_engine_that_it_was_retiring_if_that_has_not_gone(state: MemberState) -> None:
+    restored: list[str] = []
+    others = [SimpleNamespace(name="engine-1", state=MemberState.RETIRING)]  # an operator's
+    pool: Any = SimpleNamespace(
+        members=lambda: [*others, SimpleNamespace(name="engine-2", state=state)], restore=restored.append
+    )
+    settled: list[bool] = []
+
+    async def settle() -> None:
+        settled.append(True)
+
+    members: Any = SimpleNamespace(settle=settle)
+    fleet: Any = SimpleNamespace(sites=())
+    site: Any = SimpleNamespace(loaded=SimpleNamespace(served=SimpleNamespace(name="model")))
+    scaler = FleetScaler(fleet, members, lambda _: pool, structlog.get_logger(), lambda: 100.0)
+    scaler._retiring["model"] = "engine-2"
+    asyncio.run(scaler._carry_out(ScaleAct.RETURN, site, pool, Scaling(ScaleRule(1, 2))))
+    is_kept = state is MemberState.RETIRING
+    assert (restored, settled) == ((["engine-2"], [True]) if is_kept else ([], []))

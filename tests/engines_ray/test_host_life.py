@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.engine.messages import AddRequest, Command, StepOutputs
+from tidegate.engine.messages import AddRequest, CacheFlushed, Command, EngineReady, FlushCache, StepOutputs
 from tidegate.engine.port import WatchedEngine
 from tidegate.engines.ray import engine_actor
 from tidegate.engines.ray.actor_spec import HostedEngineSpec, encode_spec
@@ -242,5 +242,30 @@ def test_a_stream_that_is_dropped_ends_its_session() -> None:
             actor.inside.pair.step()
             await asyncio.sleep(0)
         assert actor.inside.pair.engine.num_open == 0, "it is aborted, and does not run to its end"
+
+    run(act)
+
+
+def test_a_flush_while_no_engine_is_there_is_answered_all_the_same() -> None:
+    async def act(actor: PairActor) -> None:
+        server = await join(actor, "one")
+        actor.inside.pair.lose()
+        await until(actor, lambda: bool(server.of(EngineAway)))
+        await server.tell(FlushCache(5))
+        await until(actor, lambda: bool(server.of(CacheFlushed)))
+        assert server.of(CacheFlushed) == [CacheFlushed(5, 0)]
+
+    run(act)
+
+
+def test_a_server_that_comes_while_no_engine_is_there_is_greeted_by_the_next_one_alone() -> None:
+    async def act(actor: PairActor) -> None:
+        await join(actor, "one")
+        actor.inside.pair.lose()
+        late = await join(actor, "late")
+        assert late.of(EngineReady) == []
+        actor.inside.pair.connect()
+        await until(actor, lambda: bool(late.of(EngineReady)))
+        assert [ready.epoch for ready in late.of(EngineReady)] == [actor.inside.pair.epoch]
 
     run(act)
