@@ -56,7 +56,7 @@ def engine_state(admin_port: int) -> dict[str, Any]:
 
 
 def ended_requests(log: str | Iterable[str]) -> dict[str, dict[str, Any]]:
-    """The log's records of ended requests to the engine by their callers' own ids."""
+    """The log's records of ended requests that asked for the engine, by their callers' own ids."""
     lines = log.splitlines() if isinstance(log, str) else log
     records = [json.loads(line) for line in lines if line.startswith("{")]
     return {
