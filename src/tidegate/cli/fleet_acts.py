@@ -17,6 +17,7 @@ from tidegate.contract.codec import encode_json
 from tidegate.engines.pool.member_states import MemberState
 from tidegate.engines.pool.roll_states import RollPhase
 from tidegate.errors import ServeError, UnsupportedParameter
+from tidegate.lasting_task import start_lasting
 from tidegate.serving.reply import WholeReply
 
 RESTART_WAIT_S = 600.0
@@ -54,7 +55,7 @@ class FleetActs:
         if len(names) == 1:
             return await self.acts_of(names[0]).restart_engine(wait_s)
         if self._rolling is None or self._rolling.done():
-            self._rolling = asyncio.create_task(self._restart_all(), name="restart of the engines")
+            self._rolling = start_lasting(self._restart_all(), "restart of the engines")
         await asyncio.wait([self._rolling], timeout=wait_s)
         status = "ready" if self._rolling.done() else "restarting"
         epoch = sum(site.engines.engine.statistics().epoch for site in self._fleet.sites)

@@ -18,6 +18,7 @@ from tidegate.contract.admin import EngineTold
 from tidegate.engines.pool.member_states import MemberState
 from tidegate.engines.pool.pool import EnginePool
 from tidegate.errors import EngineUnavailable, RouteNotFound, UnsupportedParameter
+from tidegate.lasting_task import start_lasting
 
 MAX_ENGINES = 64
 """Engines of one model."""
@@ -83,7 +84,7 @@ class FleetMembers:
         pool = await self.check_others(name)
         pool.retire(name)
         if name not in self._retiring:
-            self._retiring[name] = asyncio.create_task(self._retire(site, name), name=f"end of engine {name}")
+            self._retiring[name] = start_lasting(self._retire(site, name), f"end of engine {name}")
 
     async def check_others(self, name: str) -> EnginePool:
         """Returns the pool of an engine that may be taken out.

@@ -22,6 +22,7 @@ from tidegate.engines.pool.member_states import MemberState
 from tidegate.engines.pool.pool import EnginePool
 from tidegate.engines.pool.roll_states import ROLL, RollEvent, RollPhase
 from tidegate.errors import EngineUnavailable, ServeError, UnsupportedParameter
+from tidegate.lasting_task import start_lasting
 
 READY_S = 600.0
 """How long a new engine may take to be ready, unless the operator says otherwise."""
@@ -67,7 +68,7 @@ class FleetRoll:
             self._check(site)
         self._phase, self._reason = RollPhase.DRAINING, None
         self._done, self._left = [], [name for site in sites for name in site.engines.parts]
-        self._task = asyncio.create_task(self._run(sites, ready_s), name="roll of the engines")
+        self._task = start_lasting(self._run(sites, ready_s), "roll of the engines")
 
     def told(self) -> RollTold:
         """Returns how far the last roll is."""
@@ -115,6 +116,10 @@ class FleetRoll:
             self._reason = str(stop)
             self._apply(RollEvent.FAILED)
             self._logger.error("roll of the engines ended early", engine=self._engine, reason=self._reason)
+        except Exception:
+            self._reason = "an internal error, which is in the log"
+            self._apply(RollEvent.FAILED)
+            raise
         except asyncio.CancelledError:
             self._reason = "an operator stopped it, or the server ends"
             self._apply(RollEvent.STOPPED)
